@@ -1,0 +1,90 @@
+# Every target says what it needs. `make test` and `make demo` need Go and python3 only.
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+GO       ?= go
+BIN      := bin/skald-connectors
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+FUZZTIME ?= 5s
+SYSTEMS  := linux windows darwin
+
+.PHONY: all build demo test check lint fmt vet staticcheck tidy race fuzz catalog integration bench cover man release clean
+
+all: build
+
+build: ## the program, static, in bin/
+	$(BUILD) -o $(BIN) ./cmd/skald-connectors
+
+# The home of the demonstration is thrown away at its end. Installed files are read-only, hence the chmod.
+demo: build ## install a connector from the built-in marketplace into a throw-away home and show its record
+	@home=$$(mktemp -d); trap 'chmod -R u+w "$$home"; rm -rf "$$home"' EXIT; \
+	run() { echo "\$$ skald-connectors $$*"; $(BIN) --home "$$home" --index builtin --no-input "$$@" </dev/null; echo; }; \
+	run install http-fetch --yes; \
+	run list; \
+	run info http-fetch; \
+	echo "\$$ cat HOME/activations/http-fetch.json"; \
+	cat "$$home/activations/http-fetch.json"
+
+test: ## all tests; those that want a tool which is not here are skipped and say why
+	$(GO) test ./...
+
+check: lint race fuzz catalog ## everything that a change has to pass
+
+lint: fmt vet staticcheck tidy ## what reads the source without running it
+
+fmt:
+	@out=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -d); if [ -n "$$out" ]; then echo "$$out"; echo 'run gofmt -w on these files'; exit 1; fi
+
+vet:
+	@for os in $(SYSTEMS); do echo "go vet, $$os"; GOOS=$$os $(GO) vet ./...; done
+
+staticcheck:
+	$(GO) tool staticcheck ./...
+
+tidy:
+	$(GO) mod tidy -diff
+
+race:
+	$(GO) test -race ./...
+
+# go test fuzzes one target at a time; a pattern that matches two is an error.
+fuzz: ## each fuzz target for FUZZTIME
+	@grep -rEo --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]+' . | while IFS=: read -r file name; do \
+		name=$${name#func }; dir=$$(dirname "$$file"); echo "$$dir $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" | grep -Ev '^fuzz: elapsed' || exit 1; done
+
+catalog: build ## the committed index of the built-in marketplace is what its tree compiles to
+	$(BIN) catalog compile connectors --verify
+
+# A test that needs a real tool (a keyring daemon, bubblewrap, a mail server, node) skips where the tool is missing.
+# Here nothing of that kind may be missing: SKALD_TEST_REQUIRE=1 tells the helpers that skip to fail instead, and, for
+# those that do not ask, every skip left in the log fails the target, unless it is about the user (root) or the system.
+integration: ## all tests with the race detector and the real tools, none skipped
+	@mkdir -p bin
+	SKALD_TEST_REQUIRE=1 $(GO) test -race -count=1 -v ./... 2>&1 | tee bin/integration.log | grep -Ev '^(=== |PASS$$)|^ *--- PASS'
+	@awk '/_test\.go:[0-9]+: / { why = $$0 } /--- SKIP/ { if (why !~ /root|windows|darwin|platform|exhaustive/) { print $$0; print why; bad = 1 } } \
+		END { if (bad) print "the tests above were skipped; install what they need (.ci/run has the list)"; exit bad }' bin/integration.log
+
+bench: ## all benchmarks; ratios to an anchor of the same run are what counts
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+cover: ## coverage of each package
+	@mkdir -p bin
+	$(GO) test -coverprofile=bin/cover.out ./...
+	$(GO) tool cover -func=bin/cover.out | tail -n 1
+
+man: build ## manual pages, in dist/man
+	@mkdir -p dist/man
+	$(BIN) man dist/man
+
+release: ## the program for each system, in dist/, with SHA256SUMS
+	@rm -rf dist && mkdir -p dist
+	@for os in $(SYSTEMS); do for arch in amd64 arm64; do \
+		ext=; [ $$os != windows ] || ext=.exe; out=dist/skald-connectors_$(VERSION)_$${os}_$$arch$$ext; echo "$$out"; \
+		GOOS=$$os GOARCH=$$arch $(BUILD) -o "$$out" ./cmd/skald-connectors; done; done
+	@cd dist && sha256sum skald-connectors_* > SHA256SUMS && cat SHA256SUMS
+
+clean:
+	rm -rf bin dist
