@@ -1,0 +1,228 @@
+// Package atomicfile replaces a file whole, under a lock that other processes
+// respect, and reads our own state files back without trusting them (DESIGN.md,
+// "On disk"; STYLE.md 10 and 12).
+//
+// Its law:
+//   - A reader sees the old bytes or the new ones, never a mixture and never
+//     an empty file: temporary file beside the target, fsync, rename, fsync of
+//     the folder.
+//   - A symbolic link that stands for the target stays; what it points at is
+//     replaced.
+//   - A file is never readable by more people than the caller asked for, not
+//     even for the moment in which it is written.
+//   - A lock ends with the process that holds it, however that process ends.
+//
+// It never parses what it reads or writes, never chooses a place, and never
+// follows a link on the way to one of our own state files.
+package atomicfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks bounds a chain of symbolic links; it is the bound that Linux itself
+// uses for one path.
+const maxLinks = 40
+
+// tempTries bounds how often a new temporary name is tried when a sweeper took
+// the previous one in the instant between its creation and its lock.
+const tempTries = 8
+
+// Write replaces the file at path with data, whole or not at all.
+//
+// When the file exists, its owner is kept and so is its mode, narrowed by perm:
+// 0644 written with perm 0600 becomes 0600, 0600 written with 0644 stays 0600. A
+// new file gets perm less the umask. A symbolic link at path stays and its target
+// is replaced (or made, when the link dangles). Hard links are not kept: the other
+// names go on showing the old bytes.
+//
+// It refuses a target that is not a regular file, one whose owner made it
+// read-only, and one whose owner cannot be kept. The temporary file is removed on
+// every failure; one left by a killed process is removed by the next Write to the
+// same target. The error wraps the operating system's (syscall.ENOSPC, …).
+func Write(path string, data []byte, perm fs.FileMode) error {
+	return write(path, data, perm, func(string) {})
+}
+
+// write is Write with a hook that is called before each step, so that a test can
+// die there.
+func write(path string, data []byte, perm fs.FileMode, step func(string)) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing %q: %w", path, cause(err))
+		}
+	}()
+	step("resolve")
+	target, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	old, err := os.Lstat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		old = nil
+	} else if err != nil {
+		return err
+	} else if err := replaceable(old); err != nil {
+		return err
+	}
+	return replace(target, old, data, perm.Perm(), step)
+}
+
+// replace writes data beside target and renames it into place. old is nil when
+// there is no target yet.
+func replace(target string, old fs.FileInfo, data []byte, perm fs.FileMode, step func(string)) error {
+	first := perm
+	if old != nil {
+		first = perm & 0o600 // the old owner and group are given back before the old bits
+	}
+	dir, base := filepath.Split(target)
+	sweepTemps(dir, base)
+	step("create")
+	f, err := createTemp(dir, base, first)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() {
+		if !done {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	step("write")
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := settle(f, old, perm); err != nil {
+		return err
+	}
+	step("sync")
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	step("rename")
+	if err := finish(f, target); err != nil {
+		return err
+	}
+	done = true
+	step("sync-folder")
+	return syncDir(dir)
+}
+
+// settle gives the temporary file the owner and mode that the target will have.
+func settle(f *os.File, old fs.FileInfo, perm fs.FileMode) error {
+	if old == nil {
+		fi, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		// A umask may hide the file from others, but not from us.
+		if mode := fi.Mode().Perm() | perm&0o600; mode != fi.Mode().Perm() {
+			return f.Chmod(mode)
+		}
+		return nil
+	}
+	mode := old.Mode().Perm() & perm
+	sameGroup, err := keepOwner(f, old)
+	if err != nil {
+		return err
+	}
+	if !sameGroup {
+		mode &^= 0o070 // these bits were meant for another group
+	}
+	return f.Chmod(mode)
+}
+
+func replaceable(old fs.FileInfo) error {
+	if !old.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	if old.Mode().Perm()&0o200 == 0 {
+		return errors.New("it is read-only")
+	}
+	return nil
+}
+
+func tempPrefix(base string) string { return "." + base + ".tmp-" }
+
+func createTemp(dir, base string, perm fs.FileMode) (*os.File, error) {
+	for range tempTries {
+		name := dir + tempPrefix(base) + strings.ToLower(rand.Text()[:13])
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		if err != nil {
+			return nil, err
+		}
+		if claimTemp(f) {
+			return f, nil
+		}
+		f.Close()
+		os.Remove(name)
+	}
+	return nil, errors.New("the temporary file was taken away")
+}
+
+// sweepTemps removes temporary files of the same target whose writer is dead.
+// Nothing depends on it, so it reports nothing.
+func sweepTemps(dir, base string) {
+	where := dir
+	if where == "" {
+		where = "."
+	}
+	entries, err := os.ReadDir(where)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tempPrefix(base)) && e.Type().IsRegular() {
+			removeDeadTemp(dir + e.Name())
+		}
+	}
+}
+
+// resolve follows the links that stand for path, and returns the path of the file
+// itself, which need not exist. The folders on the way are resolved by the system,
+// never by cleaning the text: "link/../x" is not "x".
+func resolve(path string) (string, error) {
+	for range maxLinks {
+		dir, base := filepath.Split(path)
+		if base == "" || base == "." || base == ".." {
+			return "", errors.New("it names a folder")
+		}
+		if dir != "" {
+			real, err := filepath.EvalSymlinks(dir)
+			if err != nil {
+				return "", err
+			}
+			dir = strings.TrimSuffix(real, string(filepath.Separator)) + string(filepath.Separator)
+		}
+		link, err := os.Readlink(dir + base)
+		if err != nil {
+			return dir + base, nil // not a link, or not there; Lstat will say
+		}
+		if filepath.IsAbs(link) {
+			dir = ""
+		}
+		path = dir + link
+	}
+	return "", fmt.Errorf("more than %d symbolic links", maxLinks)
+}
+
+// cause strips the operation and the path that package os puts around an error:
+// they name the temporary file, which means nothing to anybody.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	var le *os.LinkError
+	if errors.As(err, &le) {
+		return le.Err
+	}
+	return err
+}
