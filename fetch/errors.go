@@ -1,0 +1,68 @@
+package fetch
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// PinError says that bytes do not match what the index pins. Nothing of them was kept.
+type PinError struct {
+	Connector, File string
+	Want, Got       string // "sha256 ab…", "1204 bytes"
+}
+
+func (e *PinError) Error() string {
+	return fmt.Sprintf("%s of connector %q does not match its pin: expected %s, got %s", strconv.Quote(e.File), e.Connector, e.Want, e.Got)
+}
+
+// BrokenError says that the index lists the connector but that its entry must not be installed, or (ID empty) that the
+// index itself contradicts itself and cannot be trusted.
+type BrokenError struct {
+	ID, Reason string
+}
+
+func (e *BrokenError) Error() string {
+	if e.ID == "" {
+		return "the index cannot be trusted: " + e.Reason
+	}
+	return fmt.Sprintf("connector %q is broken in the index: %s", e.ID, e.Reason)
+}
+
+// NotFoundError says that no connector has this id. Near lists ids that look like it, nearest first.
+type NotFoundError struct {
+	ID   string
+	Near []string
+}
+
+func (e *NotFoundError) Error() string {
+	s := fmt.Sprintf("no connector %q in the index", e.ID)
+	if len(e.Near) > 0 {
+		s += "; similar: " + strings.Join(e.Near, ", ")
+	}
+	return s
+}
+
+// UnreachableError says that the marketplace could not be asked: no connection, no answer in time, a certificate that
+// is not trusted, or a server that refuses for now. Err is the last reason.
+type UnreachableError struct {
+	Host string
+	Err  error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("%s cannot be reached: %v", e.Host, e.Err)
+}
+
+// Unwrap gives the last reason.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// WebPageError says that a web page came where data was expected: a sign-in page, a proxy or a captive portal.
+type WebPageError struct {
+	Host string // the host that answered last
+	What string // "the index", or a file's path
+}
+
+func (e *WebPageError) Error() string {
+	return fmt.Sprintf("got a web page from %s instead of %s, maybe from a sign-in page or a proxy", e.Host, e.What)
+}

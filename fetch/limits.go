@@ -1,0 +1,60 @@
+package fetch
+
+import "time"
+
+// What is read from outside is bounded by these. Sizes are bytes.
+const (
+	// indexLimit is the format's limit: 100,000 entries of about a kibibyte fit.
+	indexLimit = 128 << 20
+	// manifestLimit is the format's limit for connector.json; real ones have a few kibibytes.
+	manifestLimit = 1 << 20
+	// fileLimit is the format's limit for one shipped file, declared or read.
+	fileLimit = 8 << 20
+	// connectorLimit is the format's limit for all files of a connector.
+	connectorLimit = 64 << 20
+	// filesLimit is the format's limit for the number of files of a connector.
+	filesLimit = 500
+	// headerLimit bounds an answer's head; ours are under a kibibyte.
+	headerLimit = 256 << 10
+	// pointerLimit bounds the small JSON file that names the cached index; ours has about 500 bytes.
+	pointerLimit = 64 << 10
+	// caFileLimit bounds one certificate file; distribution bundles have about 250 KiB.
+	caFileLimit = 8 << 20
+	// caDirLimit bounds the number of files read from a certificate folder; distributions ship about 300.
+	caDirLimit = 2000
+)
+
+// How long we wait. There is no limit on a whole transfer: a slow link may take its time as long as bytes come.
+const (
+	// connectLimit bounds a TCP connection; slower paths than this do not carry a download either.
+	connectLimit = 10 * time.Second
+	// tlsLimit bounds the TLS handshake.
+	tlsLimit = 10 * time.Second
+	// answerLimit bounds the wait for an answer's head after the request was sent.
+	answerLimit = 20 * time.Second
+	// idleLimit bounds the time between two bytes of a body.
+	idleLimit = 20 * time.Second
+	// rateWindow and rateFloor refuse a drip: fewer than rateFloor bytes in a window end the transfer. A 56k modem
+	// shared by eight transfers is just above it.
+	rateWindow = 30 * time.Second
+	rateFloor  = 16 << 10
+)
+
+// How often we ask again.
+const (
+	// retries is how often a request is repeated; with retryFirst doubling, an outage costs under two seconds.
+	retries    = 3
+	retryFirst = 250 * time.Millisecond
+	retryMost  = 4 * time.Second
+	// retryAfterMost is the longest wait that a server may ask for; above it we stop and say so.
+	retryAfterMost = 30 * time.Second
+	// redirectsMost is the number of hops followed; honest hosts need one or two.
+	redirectsMost = 5
+)
+
+// freshFor is how long a cached index is used without asking the network.
+const freshFor = time.Hour
+
+// parallelFiles is the number of downloads that run at a time, over all bundles of a marketplace. Measured against 8
+// and 16 (BenchmarkInstall): at 20 ms latency 32 is needed to beat 32 parallel curl transfers.
+const parallelFiles = 32
