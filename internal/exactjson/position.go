@@ -10,6 +10,8 @@ import (
 type SyntaxError struct {
 	Offset, Line, Col int
 	Msg               string
+	// Repeat is set when the fault is a key that stands twice.
+	Repeat *Repeat
 }
 
 func (e *SyntaxError) Error() string {
