@@ -44,7 +44,7 @@ func finish(f *os.File, target string) error {
 		if !errors.Is(err, windows.ERROR_SHARING_VIOLATION) && !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 			return err
 		}
-		time.Sleep(renamePause)
+		<-time.After(renamePause)
 	}
 	return err
 }
