@@ -143,7 +143,7 @@ func addsSeeds(fn *ast.FuncDecl) bool {
 // foreignPlaces are folders of one machine and hosts of package registries: both are settings of whoever builds,
 // read from npm's, pip's and Go's own configuration. They are written in pieces here, so that this file passes.
 var foreignPlaces = []struct{ what, pattern string }{
-	{"a machine's folder", `(^|[\s"'` + "`" + `=(:])/(root|work/(main|shared|\.library))(/|\b)`},
+	{"a machine's folder", `(^|[\s"'` + "`" + `=(:])/(root(/|["'\s` + "`" + `]|$)|work/(main|shared|\.library)\b)`},
 	{"a machine's folder", `/tmp/` + `(plan|bash_jobs)`},
 	{"a registry's host", `registry\.` + `npmjs|registry\.` + `yarnpkg`},
 	{"a registry's host", `proxy\.` + `golang\.org|sum\.` + `golang\.org`},
