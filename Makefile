@@ -4,8 +4,8 @@ SHELL       := bash
 
 GO       ?= go
 BIN      := bin/skald-connectors
-VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X main.version=$(VERSION)
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS  := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 FUZZTIME ?= 5s
 SYSTEMS  := linux windows darwin
@@ -82,7 +82,7 @@ man: build ## manual pages, in dist/man
 release: ## the program for each system, in dist/, with SHA256SUMS
 	@rm -rf dist && mkdir -p dist
 	@for os in $(SYSTEMS); do for arch in amd64 arm64; do \
-		ext=; [ $$os != windows ] || ext=.exe; out=dist/skald-connectors_$(VERSION)_$${os}_$$arch$$ext; echo "$$out"; \
+		ext=; [ $$os != windows ] || ext=.exe; out=dist/skald-connectors_$(or $(VERSION),unknown)_$${os}_$$arch$$ext; echo "$$out"; \
 		GOOS=$$os GOARCH=$$arch $(BUILD) -o "$$out" ./cmd/skald-connectors; done; done
 	@cd dist && sha256sum skald-connectors_* > SHA256SUMS && cat SHA256SUMS
 

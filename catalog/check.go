@@ -23,7 +23,9 @@ func (b *build) check(c *connector) {
 		c.entry = compileEntry(c, e.Version) // written as an integer, however the author spelled it
 	}
 	for _, d := range found {
-		c.diagnose(inFragment(c, d))
+		if !saidBefore(d) {
+			c.diagnose(inFragment(c, d))
+		}
 	}
 	if e.Broken != "" && !hasErrors(found) {
 		c.add(manifest.Error, fragmentName, "entry-broken", "%s", e.Broken)
@@ -38,6 +40,12 @@ func (b *build) check(c *connector) {
 
 func hasErrors(ds []manifest.Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d manifest.Diagnostic) bool { return d.Severity == manifest.Error })
+}
+
+// saidBefore tells of the compiled entry what was said of its source: repeated keys, and the files, whose findings name
+// the file itself.
+func saidBefore(d manifest.Diagnostic) bool {
+	return d.Rule == ruleRepeated || d.Rule == ruleCaseTwin || strings.HasPrefix(d.Path, "files")
 }
 
 // inFragment moves a diagnostic of the compiled entry to the place in fragment.json that it comes from.

@@ -94,7 +94,7 @@ func (b *build) scan(ctx context.Context, c *connector, work chan<- job) *os.Roo
 			f := &file{pin: manifest.File{Path: p}}
 			c.files = append(c.files, f)
 			if len(c.files) > manifest.MaxFiles {
-				c.add(manifest.Error, "", "too-many-files", "more than %d files", manifest.MaxFiles)
+				c.add(manifest.Error, "", "files-too-many", "more than %d files", manifest.MaxFiles)
 				return fs.SkipAll
 			}
 			work <- job{root, f}
@@ -144,7 +144,7 @@ func (c *connector) judge(p string, d fs.DirEntry) (ship bool, err error) {
 		return false, nil
 	}
 	if err := manifest.ValidPath(p); err != nil {
-		c.add(manifest.Error, p, "path-invalid", "%v", err)
+		c.add(manifest.Error, p, "file-path", "%v", err)
 		return false, nil
 	}
 	return true, nil
@@ -174,6 +174,8 @@ func (c *connector) settle() error {
 		case f.err == nil:
 			total += f.pin.Size
 			pins, good = append(pins, f.pin), append(good, f)
+		case errors.As(f.err, new(*tooLargeError)):
+			c.add(manifest.Error, f.pin.Path, "file-size", "%v", f.err)
 		case aboutTree(f.err) || errors.Is(f.err, fs.ErrPermission):
 			c.add(manifest.Error, f.pin.Path, "file-unreadable", "%v", plain(f.err))
 		default:
@@ -186,7 +188,7 @@ func (c *connector) settle() error {
 		c.add(manifest.Error, "", "connector-too-large", "its files have %d bytes together, more than %d", total, int64(manifest.MaxBundleBytes))
 	}
 	if err := manifest.ValidPaths(pins); err != nil {
-		c.add(manifest.Error, "", "paths-clash", "%v", err)
+		c.add(manifest.Error, "", "files-conflict", "%v", err)
 	}
 	return nil
 }

@@ -20,6 +20,12 @@ const maxListBytes = 8 << 20
 // around an entry in the index.
 const maxDepth = 10
 
+// Rules of package manifest that are found here first, in the source, before the entry is compiled from it.
+const (
+	ruleRepeated = "repeated-key"
+	ruleCaseTwin = "case-twin"
+)
+
 // connector is one line of index.json and all that was found for it.
 type connector struct {
 	id       string
@@ -168,7 +174,11 @@ func (b *build) readFragment(c *connector) {
 	}
 	c.fragment, c.found = tree, true
 	for _, r := range repeats {
-		c.place(r.Path, r.Second, "key-repeated", fmt.Sprintf("the key %q stands twice in one object, or twice with other case", r.Key))
+		rule, message := ruleRepeated, fmt.Sprintf("the key %q stands twice in one object", r.Key)
+		if r.CaseTwin {
+			rule, message = ruleCaseTwin, fmt.Sprintf("the key %q differs from another one in case only", r.Key)
+		}
+		c.place(r.Path, r.Second, rule, message)
 	}
 	if id, ok := tree.Get("id"); ok && id.Str != c.id {
 		c.place("id", id.Start, "id-differs", fmt.Sprintf("the folder and index.json say %q, the fragment says %q", c.id, id.Str))
