@@ -1,0 +1,4 @@
+package sandbox
+
+// awkwardHere has no children of its own on macOS.
+var awkwardHere map[string]func(args []string)

@@ -1,0 +1,143 @@
+//go:build linux || darwin
+
+package sandbox
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// awkward are the children of the tests: this binary, started again with
+// "child" and one of these names.
+var awkward = map[string]func(args []string){
+	"exit":     func(args []string) { code, _ := strconv.Atoi(args[0]); os.Exit(code) },
+	"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); ready() },
+	"polite":   polite,
+	"flood":    flood,
+	"mute":     func([]string) { ready0(); os.Stdout.Close(); os.Stderr.Close(); forever() },
+	"echo":     echo,
+	"double":   double,
+}
+
+func TestMain(m *testing.M) {
+	maps.Copy(awkward, awkwardHere)
+	if len(os.Args) > 2 && os.Args[1] == "child" {
+		awkward[os.Args[2]](os.Args[3:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func ready0() { fmt.Println("ready") }
+
+func ready() { ready0(); forever() }
+
+// forever outlives every limit of the tests, but not a broken test run.
+func forever() { time.Sleep(5 * time.Minute) }
+
+// polite writes a file on TERM, as a program does that saves its state.
+func polite(args []string) {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	ready0()
+	<-term
+	if err := os.WriteFile(args[0], []byte("saved"), 0o600); err != nil {
+		os.Exit(1)
+	}
+}
+
+func flood(args []string) {
+	n, _ := strconv.ParseInt(args[0], 10, 64)
+	block := []byte(strings.Repeat("x", 1<<16))
+	for ; n > 0; n -= int64(len(block)) {
+		if _, err := os.Stdout.Write(block[:min(n, int64(len(block)))]); err != nil {
+			os.Exit(9)
+		}
+	}
+	fmt.Print("\nlast line")
+}
+
+func echo([]string) {
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		fmt.Println(in.Text())
+	}
+}
+
+// double leaves a process behind that has left parent, group and session, ignores
+// TERM and holds standard output: double → middle → stubborn. It ends itself with
+// its input.
+func double(args []string) {
+	next := []string{"double", "middle"}
+	if len(args) > 0 {
+		next = []string{"stubborn"}
+	}
+	cmd := exec.Command(os.Args[0], append([]string{"child"}, next...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdout = os.Stdout
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	if len(args) == 0 {
+		_ = cmd.Wait()
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}
+}
+
+// child is the command that starts this binary as an awkward child with exactly
+// env.
+func childOf(t testing.TB, env []string, args ...string) Command {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err = filepath.EvalSymlinks(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Command{Argv: append([]string{exe, "child"}, args...), Dir: t.TempDir(), Env: env}
+}
+
+func shell(t testing.TB, env []string, script string, args ...string) Command {
+	t.Helper()
+	return Command{Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Dir: t.TempDir(), Env: append([]string{"PATH=/usr/bin:/bin"}, env...)}
+}
+
+func plainSandbox(t testing.TB) *Sandbox {
+	t.Helper()
+	s, err := New(None)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// eventually waits for ok, which another process brings about.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// within fails when the end took longer than limit.
+func within(t testing.TB, elapsed, limit time.Duration) {
+	t.Helper()
+	if elapsed > limit {
+		t.Errorf("took %v, more than %v", elapsed, limit)
+	}
+}
