@@ -71,7 +71,7 @@ func unsafeRune(r rune) bool {
 	case r >= 0x17b4 && r <= 0x17b5, r >= 0x180b && r <= 0x180f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0000 && r <= 0xe0fff:
 		return true // invisible vowels, variation selectors, tags
 	}
-	// Cf: zero-width and direction marks; Zl, Zp: line ends by another name; Zs: spaces that are not the space;
-	// Co, Cn and Cs: no agreed shape.
-	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Co, unicode.Cs) || !unicode.IsPrint(r) && !unicode.IsMark(r)
+	// What is left of the unprintable: Cf, zero-width and direction marks; Zl and Zp, line ends by another name; Co and
+	// unassigned ones, which have no agreed shape. Spaces of other widths are as harmless as the space.
+	return !unicode.IsPrint(r) && !unicode.In(r, unicode.Zs)
 }

@@ -208,12 +208,16 @@ func (e *entry) help() string {
 	return strings.Join(lines, "\n")
 }
 
-// placeholder is shown while nothing is typed. The example of a secret field is a placeholder like any other.
-func (e *entry) placeholder() string {
+// placeholder is shown while nothing is typed, and says more while the field has the keys. The example of a secret field
+// is a placeholder like any other.
+func (e *entry) placeholder(focused bool) string {
 	if text, ok := e.earlier(); ok {
+		if !focused {
+			return text
+		}
 		return text + "; Enter keeps it, typing replaces it"
 	}
-	if e.q.Field.Example != "" {
+	if e.q.Field.Example != "" && focused {
 		return "such as " + Clean(e.q.Field.Example)
 	}
 	if !e.q.Field.Required && !e.must && e.want == "" {

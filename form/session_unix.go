@@ -1,0 +1,57 @@
+//go:build unix
+
+package form
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endSignals end a question. The caller sees them too, if it asked for them.
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+func notifyStop(stops chan<- os.Signal) { signal.Notify(stops, syscall.SIGTSTP) }
+
+// watchSize reports changes of the window, and going on after a stop that nobody could catch.
+func watchSize(_ *os.File, resizes chan<- struct{}) (stop func()) {
+	sig := make(chan os.Signal, 1)
+	signal.Notify(sig, syscall.SIGWINCH)
+	go func() {
+		for range sig {
+			select {
+			case resizes <- struct{}{}:
+			default: // one is on its way already
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(sig)
+		close(sig)
+	}
+}
+
+// stopHere stops this process or its group and returns when it goes on. A stop signal is ignored by the kernel where
+// no shell could continue us; then it returns after wait.
+func stopHere(group bool, wait time.Duration) {
+	cont := make(chan os.Signal, 1)
+	signal.Notify(cont, syscall.SIGCONT)
+	defer signal.Stop(cont)
+	pid := os.Getpid()
+	if group {
+		pid = 0
+	}
+	if unix.Kill(pid, syscall.SIGTSTP) != nil {
+		return
+	}
+	select {
+	case <-cont:
+	case <-time.After(wait):
+	}
+}
+
+// prepareOutput has nothing to do where terminals understand escape sequences.
+func prepareOutput(*os.File) (restore func()) { return func() {} }

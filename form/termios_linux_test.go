@@ -1,0 +1,5 @@
+package form
+
+import "golang.org/x/sys/unix"
+
+const tcgets = unix.TCGETS
