@@ -1,0 +1,317 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"skald-connectors/internal/atomicfile"
+	"skald-connectors/manifest"
+)
+
+// A sweep is one call of Sweep: the store's lock is held for all of it.
+type sweep struct {
+	store    *Store
+	inUse    map[string][]Ref
+	alive    map[string]bool // names of stage folders whose process lives
+	removed  []string
+	problems []error
+}
+
+// Sweep removes what interrupted commands left (dead stages, what was on its way
+// out), work and version folders that no record names, and state folders without a
+// file in them whose activation is gone. inUse gives, for each activation, the
+// versions that its record names (current and previous); an activation that is not
+// in it is gone. What a living stage may be about to use is left alone.
+//
+// It says what it removed, as paths below the home. Problems do not stop it: they come
+// joined in the error, beside the list. Read the records and call Sweep under the lock
+// that is held from Commit until the record is written; else a version that was
+// committed in between looks unused.
+func (s *Store) Sweep(ctx context.Context, inUse map[string][]Ref) ([]string, error) {
+	if _, err := os.Lstat(s.home); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	unlock, err := s.lockStore(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sweeping: %w", err)
+	}
+	defer unlock()
+	w := &sweep{store: s, inUse: inUse}
+	if w.alive, err = s.liveStages(); err != nil {
+		return nil, fmt.Errorf("sweeping: %w", err)
+	}
+	w.each(workDir, w.activation)
+	w.each(connectorsDir, w.connector)
+	w.each(stateDir, w.state)
+	if err := errors.Join(w.problems...); err != nil {
+		return w.removed, fmt.Errorf("sweeping: %w", err)
+	}
+	return w.removed, nil
+}
+
+// liveStages names the stage folders whose lock is held, and removes the lock files
+// of dead ones.
+func (s *Store) liveStages() (map[string]bool, error) {
+	dir, err := s.top(locksDir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	alive := map[string]bool{}
+	for _, e := range entries {
+		folder, ok := strings.CutSuffix(e.Name(), ".lock")
+		if !ok || !strings.HasPrefix(folder, stagePrefix) {
+			continue
+		}
+		file := filepath.Join(dir, e.Name())
+		unlock, free, err := atomicfile.TryLock(file)
+		if err != nil {
+			return nil, err
+		}
+		if !free {
+			alive[folder] = true
+			continue
+		}
+		s.step("sweep-lock")
+		dropLock(file, unlock)
+	}
+	return alive, nil
+}
+
+// each opens every folder of top that a connector or an activation has, and removes
+// the trash beside them.
+func (w *sweep) each(top string, visit func(parent *os.Root, name string)) {
+	root, err := w.store.find(top)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		w.problems = append(w.problems, err)
+		return
+	}
+	defer root.Close()
+	entries, err := list(root)
+	if err != nil {
+		w.problems = append(w.problems, err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), trashPrefix) {
+			w.remove(root, top, e.Name())
+		} else if manifest.ValidID(e.Name()) == nil {
+			visit(root, e.Name())
+		}
+	}
+}
+
+// remove takes one thing away and notes it.
+func (w *sweep) remove(root *os.Root, where, name string) bool {
+	w.store.step("sweep " + where)
+	err := discard(root, name)
+	if err != nil {
+		w.problems = append(w.problems, err)
+		return false
+	}
+	w.removed = append(w.removed, path.Join(where, name))
+	return true
+}
+
+// leftovers removes the dead stages and the trash in a folder, and says whether a
+// living stage is at work there.
+func (w *sweep) leftovers(root *os.Root, where string, entries []fs.DirEntry) (busy bool) {
+	for _, e := range entries {
+		switch {
+		case w.alive[e.Name()]:
+			busy = true
+		case strings.HasPrefix(e.Name(), stagePrefix) || strings.HasPrefix(e.Name(), trashPrefix):
+			w.remove(root, where, e.Name())
+		}
+	}
+	return busy
+}
+
+// visitDir opens one folder and clears it of leftovers; nil when there is nothing
+// more to do there.
+func (w *sweep) visitDir(parent *os.Root, top, name string) (*os.Root, []fs.DirEntry) {
+	root, err := openDir(parent, name, false)
+	if err != nil {
+		w.problems = append(w.problems, err)
+		return nil, nil
+	}
+	entries, err := list(root)
+	if err != nil {
+		w.problems = append(w.problems, err)
+	}
+	if err != nil || w.leftovers(root, path.Join(top, name), entries) {
+		root.Close()
+		return nil, nil
+	}
+	return root, entries
+}
+
+// activation clears work/<name>.
+func (w *sweep) activation(parent *os.Root, name string) {
+	root, entries := w.visitDir(parent, workDir, name)
+	if root == nil {
+		return
+	}
+	defer root.Close()
+	used := map[string]bool{}
+	for _, ref := range w.inUse[name] {
+		used[ref.Dir()] = true
+	}
+	for _, e := range entries {
+		if _, ok := parseRef(name, e.Name()); ok && !used[e.Name()] {
+			w.remove(root, path.Join(workDir, name), e.Name())
+		}
+	}
+	if len(used) == 0 {
+		removeEmpty(parent, name)
+	}
+}
+
+// connector clears connectors/<id> and brings its receipt up to date.
+func (w *sweep) connector(parent *os.Root, id string) {
+	root, entries := w.visitDir(parent, connectorsDir, id)
+	if root == nil {
+		return
+	}
+	defer root.Close()
+	receipt, err := w.store.receipt(id)
+	if err != nil { // a newer program keeps this connector: leave it to that
+		w.problems = append(w.problems, err)
+		return
+	}
+	used := map[Ref]bool{}
+	for _, refs := range w.inUse {
+		for _, ref := range refs {
+			used[ref] = true
+		}
+	}
+	gone := 0
+	for _, e := range entries {
+		if ref, ok := parseRef(id, e.Name()); ok && !used[ref] && w.remove(root, path.Join(connectorsDir, id), e.Name()) {
+			receipt.Versions = slices.DeleteFunc(receipt.Versions, func(r Ref) bool { return r == ref })
+			gone++
+		}
+	}
+	if err := w.receipt(receipt, gone > 0 || receipt.rebuilt); err != nil {
+		w.problems = append(w.problems, err)
+	}
+	if len(receipt.Versions) == 0 {
+		removeEmpty(parent, id)
+	}
+}
+
+// receipt writes or removes the receipt of a connector whose folders changed.
+func (w *sweep) receipt(r Receipt, changed bool) error {
+	if len(r.Versions) > 0 {
+		if !changed {
+			return nil
+		}
+		return w.store.writeReceipt(r, w.store.step)
+	}
+	root, err := w.store.find(receiptsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	w.store.step("sweep-receipt")
+	if err := root.Remove(r.Connector + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing receipt %q: %w", r.Connector, cause(err))
+	}
+	return nil
+}
+
+// state removes state/<name> of an activation that is gone when there is no file in
+// it. With a file in it, somebody asked to keep it.
+func (w *sweep) state(parent *os.Root, name string) {
+	if _, used := w.inUse[name]; used || w.working(name) {
+		return
+	}
+	root, err := openDir(parent, name, false)
+	if err != nil {
+		w.problems = append(w.problems, err)
+		return
+	}
+	empty := true
+	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			empty = false
+		}
+		return err
+	})
+	root.Close()
+	if err != nil {
+		w.problems = append(w.problems, fmt.Errorf("listing %q: %w", path.Join(stateDir, name), cause(err)))
+	} else if empty {
+		w.remove(parent, stateDir, name)
+	}
+}
+
+// working says that a living stage is preparing the activation.
+func (w *sweep) working(name string) bool {
+	root, err := w.store.find(workDir, name)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	for folder := range w.alive {
+		if _, err := root.Lstat(folder); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Remove takes an activation's folders away: work/<name>, and state/<name> unless
+// keepData. It says what it removed, as paths below the home; what is not there is
+// fine. Version folders stay until a Sweep finds that no record names them. Hold the
+// activation's LockName and remove its record first.
+func (s *Store) Remove(ctx context.Context, name string, keepData bool) ([]string, error) {
+	if err := manifest.ValidID(name); err != nil {
+		return nil, fmt.Errorf("removing the folders of %q: %w", name, err)
+	}
+	unlock, err := s.lockStore(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("removing the folders of %q: %w", name, err)
+	}
+	defer unlock()
+	tops := []string{workDir, stateDir}
+	if keepData {
+		tops = tops[:1]
+	}
+	var removed []string
+	for _, top := range tops {
+		root, err := s.find(top)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return removed, fmt.Errorf("removing the folders of %q: %w", name, err)
+		}
+		_, missing := root.Lstat(name)
+		s.step("remove " + top)
+		err = discard(root, name)
+		root.Close()
+		if err != nil {
+			return removed, err
+		}
+		if missing == nil {
+			removed = append(removed, path.Join(top, name))
+		}
+	}
+	return removed, nil
+}
