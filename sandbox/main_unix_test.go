@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -11,11 +12,15 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // awkward are the children of the tests: this binary, started again with
@@ -28,6 +33,7 @@ var awkward = map[string]func(args []string){
 	"mute":     func([]string) { ready0(); os.Stdout.Close(); os.Stderr.Close(); forever() },
 	"echo":     echo,
 	"double":   double,
+	"crowded":  crowded,
 }
 
 func TestMain(m *testing.M) {
@@ -95,7 +101,34 @@ func double(args []string) {
 	}
 }
 
-// child is the command that starts this binary as an awkward child with exactly
+// crowded starts a process where the limit of processes is reached.
+func crowded([]string) {
+	// A Go program that can make no thread either crashes, so make some first.
+	var up, down sync.WaitGroup
+	up.Add(16)
+	for range 16 {
+		down.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			up.Done()
+			up.Wait()
+		})
+	}
+	down.Wait()
+	if os.Geteuid() == 0 { // the limit does not bind root
+		if err := syscall.Setuid(65534); err != nil {
+			fmt.Println(err)
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		fmt.Println(err)
+	}
+	s, _ := New(None)
+	_, err := s.Run(context.Background(), Policy{}, Command{Argv: []string{"/bin/sh", "-c", "exit"}, Dir: "/"}, nil)
+	fmt.Println(err)
+}
+
+// childOf is the command that starts this binary as an awkward child with exactly
 // env.
 func childOf(t testing.TB, env []string, args ...string) Command {
 	t.Helper()

@@ -93,13 +93,13 @@ func TestOutputIsBounded(t *testing.T) {
 }
 
 func TestWallLimit(t *testing.T) {
-	limits := Limits{Wall: 300 * time.Millisecond, Grace: 100 * time.Millisecond}
+	limits := Limits{Wall: 400 * time.Millisecond, Grace: 100 * time.Millisecond}
 	tests := []struct {
 		name    string
 		command Command
 		signal  string
 	}{
-		{"ignores TERM", childOf(t, nil, "stubborn"), "SIGKILL"},
+		{"ignores TERM", shell(t, nil, "trap '' TERM; exec sleep 300"), "SIGKILL"},
 		{"closes its output and lives on", childOf(t, nil, "mute"), "SIGTERM"},
 		{"stops itself", shell(t, nil, "kill -STOP $$"), "SIGTERM"},
 		{"a child holds the pipe", shell(t, nil, "trap '' TERM; sleep 300 & wait"), "SIGKILL"},
@@ -120,12 +120,10 @@ func TestWallLimit(t *testing.T) {
 
 func TestGraceIsGiven(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "saved")
-	p := Policy{Limits: Limits{Wall: 500 * time.Millisecond, Grace: 10 * time.Second}}
-	got, err := plainSandbox(t).Run(t.Context(), p, childOf(t, nil, "polite", saved), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(saved); err != nil || !got.TimedOut || got.Code != 0 {
+	p := start(t, childOf(t, nil, "polite", saved))
+	line(t, p, "ready")
+	got := p.Close(Ladder{Term: 10 * time.Second})
+	if _, err := os.Stat(saved); err != nil || got.Code != 0 || got.Signal != "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	within(t, got.Elapsed, 5*time.Second)
@@ -323,6 +321,17 @@ func TestProcessLimitIsNamed(t *testing.T) {
 	e := explain("/bin/x", "/bin/x", &fs.PathError{Op: "fork/exec", Path: "/bin/x", Err: syscall.EAGAIN})
 	if want := `starting "/bin/x": the limit of processes is reached`; e.Error() != want || !errors.Is(e, syscall.EAGAIN) {
 		t.Errorf("got %v, want %v", e, want)
+	}
+}
+
+func TestProcessLimitIsReached(t *testing.T) {
+	got, err := plainSandbox(t).Run(t.Context(), Policy{}, childOf(t, nil, "crowded"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "starting \"/bin/sh\": the limit of processes is reached\n"
+	if got.Code != 0 || string(got.Stdout) != want {
+		t.Errorf("got code %d, %q, %s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 // them from outside and let go. So no helper program has to run in between, and
 // none has to be shipped. Where tracing is refused (hardened kernels, some
 // containers) they are set a moment after the start instead, which
-// limitsNotHeld says where it can be known.
+// limitsNotHeld says where it can be known. A program that is setuid or carries
+// capabilities runs without them when it is started traced: wanted here, but a
+// back end that needs one (an old bubblewrap) must start it otherwise.
 //
 // It runs on the bound thread: the tracer is a thread too.
 func (c *child) begin(path string, cmd Command, files [3]*os.File, l Limits) error {
