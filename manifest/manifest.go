@@ -172,5 +172,5 @@ type Tool struct{ Name, DisplayName string }
 
 // given tells a default from a statement of the document.
 type given struct {
-	id, typ, scope, version, auth, tools bool
+	scope, auth, tools bool
 }
