@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
+	"sync"
 	"time"
 )
 
@@ -72,6 +74,7 @@ const (
 type Marketplace struct {
 	o     Options
 	src   source
+	cache *cacheDir
 	store *store
 	slots chan struct{} // one for each download that may run at a time
 	note  func(Event)   // Options.Progress behind a mutex, never nil
@@ -96,11 +99,38 @@ func Open(o Options) (*Marketplace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening marketplace: %w", err)
 	}
-	return &Marketplace{o: o, src: src, store: newStore(o, src.name()), slots: make(chan struct{}, parallelFiles), note: note}, nil
+	cache := &cacheDir{path: o.CacheDir}
+	_, name := src.id()
+	return &Marketplace{o: o, src: src, cache: cache, store: newStore(cache, name, o.Now), slots: make(chan struct{}, parallelFiles), note: note}, nil
+}
+
+// serialised calls f for one event at a time; a nil f is fine.
+func serialised(f func(Event)) func(Event) {
+	var mu sync.Mutex
+	return func(e Event) {
+		if f == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		f(e)
+	}
 }
 
 // Location is the marketplace's address without credentials.
-func (m *Marketplace) Location() string { return m.src.location() }
+func (m *Marketplace) Location() string {
+	location, _ := m.src.id()
+	return location
+}
+
+// host names the marketplace in messages.
+func (m *Marketplace) host() string {
+	location := m.Location()
+	if u, err := url.Parse(location); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return location
+}
 
 // A Query selects entries of an index. Empty fields select everything; each word must occur in the id, the name, a
 // tag or the description, whatever its case. Tag, Type, Scope and Requires match whole values.

@@ -2,18 +2,10 @@ package fetch
 
 import "time"
 
-// What is read from outside is bounded by these. Sizes are bytes.
+// What is read from outside is bounded by these and by the limits of package manifest. Sizes are bytes.
 const (
-	// indexLimit is the format's limit: 100,000 entries of about a kibibyte fit.
-	indexLimit = 128 << 20
-	// manifestLimit is the format's limit for connector.json; real ones have a few kibibytes.
-	manifestLimit = 1 << 20
-	// fileLimit is the format's limit for one shipped file, declared or read.
-	fileLimit = 8 << 20
-	// connectorLimit is the format's limit for all files of a connector.
-	connectorLimit = 64 << 20
-	// filesLimit is the format's limit for the number of files of a connector.
-	filesLimit = 500
+	// entriesLimit bounds the memory that an index of tiny entries takes; the format has room for about 100,000 real ones.
+	entriesLimit = 500_000
 	// headerLimit bounds an answer's head; ours are under a kibibyte.
 	headerLimit = 256 << 10
 	// pointerLimit bounds the small JSON file that names the cached index; ours has about 500 bytes.

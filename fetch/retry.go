@@ -75,6 +75,26 @@ func isTrustError(err error) bool {
 	return errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
 }
 
+// A trustError is a refused certificate, with its issuer named.
+type trustError struct{ err error }
+
+func (e *trustError) Error() string {
+	var authority x509.UnknownAuthorityError
+	if errors.As(e.err, &authority) && authority.Cert != nil {
+		return fmt.Sprintf("its certificate was issued by %q, which is not trusted here", authority.Cert.Issuer)
+	}
+	return "its certificate is refused: " + e.err.Error()
+}
+
+func (e *trustError) Unwrap() error { return e.err }
+
+func untrusted(err error) *trustError {
+	if !isTrustError(err) {
+		return nil
+	}
+	return &trustError{err}
+}
+
 // backoff is the wait before try n+1 (n from 0): doubling with jitter, and at least what the server asked for.
 func backoff(n int, asked time.Duration) time.Duration {
 	d := min(retryFirst<<min(n, 16), retryMost)

@@ -1,0 +1,192 @@
+package fetch
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"skald-connectors/internal/atomicfile"
+)
+
+const (
+	tempPrefix = ".tmp-"
+	// tempAge is when a temporary file counts as left behind: no transfer keeps above the rate floor for longer.
+	tempAge = 48 * time.Hour
+	// copyBuffer is the size of the pieces in which bytes travel.
+	copyBuffer = 32 << 10
+)
+
+// A cacheDir is the cache folder behind a root handle, opened and made when it is first needed.
+type cacheDir struct {
+	path string
+	mu   sync.Mutex
+	r    *os.Root
+}
+
+// root opens the folder. With create it is made, private to this user; else a missing one is an fs.ErrNotExist.
+func (c *cacheDir) root(create bool) (*os.Root, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.r != nil {
+		return c.r, nil
+	}
+	if create {
+		if err := atomicfile.PrivateDir(c.path); err != nil {
+			return nil, err
+		}
+	}
+	r, err := os.OpenRoot(c.path)
+	if err != nil {
+		return nil, err
+	}
+	c.r = r
+	return r, nil
+}
+
+// A temp is a file beside its target that is being written and hashed. It ends with keep or drop.
+type temp struct {
+	root *os.Root
+	name string
+	f    *os.File
+	sum  hash.Hash
+	n    int64
+}
+
+// newTemp makes a temporary file in dir, which is made when it is missing.
+func (c *cacheDir) newTemp(dir string) (*temp, error) {
+	root, err := c.root(true)
+	if err != nil {
+		return nil, err
+	}
+	t := &temp{root: root, name: path.Join(dir, tempPrefix+rand.Text()), sum: sha256.New()}
+	t.f, err = root.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = root.MkdirAll(dir, 0o700); err == nil {
+			t.f, err = root.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Write implements io.Writer. Its errors are final: a full disk does not mend itself by downloading again.
+func (t *temp) Write(p []byte) (int, error) {
+	n, err := t.f.Write(p)
+	t.sum.Write(p[:n])
+	t.n += int64(n)
+	if err != nil {
+		return n, final{bare(err)}
+	}
+	return n, nil
+}
+
+// bare takes the temporary file's name, which means nothing to anybody, out of an error.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+func (t *temp) digest() string { return hex.EncodeToString(t.sum.Sum(nil)) }
+
+// keep renames the file to its place. Nothing is flushed to the disk first: whoever reads it checks its digest, so a
+// file that a power cut emptied is fetched again.
+func (t *temp) keep(name string) error {
+	err := t.f.Close()
+	if err == nil {
+		err = t.root.Rename(t.name, name)
+	}
+	if err != nil {
+		t.root.Remove(t.name)
+		return fmt.Errorf("writing cache file %q: %w", name, err)
+	}
+	return nil
+}
+
+// drop removes the file. It does nothing after keep.
+func (t *temp) drop() {
+	if t.f.Close() == nil {
+		t.root.Remove(t.name)
+	}
+}
+
+// put writes a small file whole.
+func (c *cacheDir) put(name string, data []byte) error {
+	t, err := c.newTemp(path.Dir(name))
+	if err != nil {
+		return fmt.Errorf("writing cache file %q: %w", name, err)
+	}
+	defer t.drop()
+	if _, err := t.Write(data); err != nil {
+		return fmt.Errorf("writing cache file %q: %w", name, err)
+	}
+	return t.keep(name)
+}
+
+// sweep removes files of dir for which dead says so, and temporary files that were left behind.
+func sweep(root *os.Root, dir string, now time.Time, dead func(name string) bool) {
+	d, err := root.Open(dir)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	for {
+		entries, err := d.ReadDir(256)
+		for _, e := range entries {
+			if dead(e.Name()) || strings.HasPrefix(e.Name(), tempPrefix) && isOld(e, now) {
+				root.Remove(path.Join(dir, e.Name()))
+			}
+		}
+		if err != nil || len(entries) == 0 {
+			return
+		}
+	}
+}
+
+func isOld(e fs.DirEntry, now time.Time) bool {
+	info, err := e.Info()
+	return err == nil && now.Sub(info.ModTime()) > tempAge
+}
+
+// openRegular opens a file for reading and refuses everything that is not a regular file, links included.
+func openRegular(root *os.Root, name string) (*os.File, int64, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+	}
+	return f, info.Size(), nil
+}
+
+// copyLimited copies at most limit bytes and reports one more as tooMuch. Errors of w are returned as they are.
+func copyLimited(w io.Writer, r io.Reader, limit int64) (n int64, tooMuch bool, err error) {
+	n, err = io.CopyBuffer(onlyWriter{w}, io.LimitReader(r, limit+1), make([]byte, min(copyBuffer, limit+1)))
+	return n, n > limit, err
+}
+
+// onlyWriter hides ReadFrom, which would go around the hash.
+type onlyWriter struct{ io.Writer }

@@ -1,0 +1,231 @@
+package fetch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"skald-connectors/manifest"
+)
+
+// An Index is one state of a marketplace's index; it does not change. It reads only what it is asked for: a lookup
+// costs a few pages, however many entries there are. It is safe for concurrent use.
+type Index struct {
+	location, digest string
+	size             int64
+	fetched          time.Time
+	fromCache        bool
+	err              error
+	body             io.ReaderAt
+	drop             func() // forgets the cached index when it turns out to be damaged
+
+	mu   sync.Mutex
+	side *side
+}
+
+// Location is the marketplace's address without credentials.
+func (ix *Index) Location() string { return ix.location }
+
+// Digest is the SHA-256 of the index's bytes in lower-case hex.
+func (ix *Index) Digest() string { return ix.digest }
+
+// Fetched is when the marketplace last confirmed these bytes.
+func (ix *Index) Fetched() time.Time { return ix.fetched }
+
+// FromCache tells that the marketplace was not asked for this index just now, or could not be: then Err says why.
+func (ix *Index) FromCache() bool { return ix.fromCache }
+
+// Err says why the marketplace could not be asked; nil when it was, or when that was not wanted.
+func (ix *Index) Err() error { return ix.err }
+
+// Len is the number of entries, broken ones included.
+func (ix *Index) Len() int { return ix.current().count }
+
+// Lookup reads the entry of an id. Errors: *NotFoundError with similar ids; *BrokenError for an entry that must not be
+// installed, which is returned too, with its reason, so that it can be shown.
+func (ix *Index) Lookup(id string) (e manifest.Entry, err error) {
+	err = ix.mending(func(s *side) error {
+		e, err = ix.lookup(s, id)
+		return err
+	})
+	return e, err
+}
+
+func (ix *Index) lookup(s *side, id string) (manifest.Entry, error) {
+	key := fold(id)
+	lo, hi, err := s.find(key)
+	switch {
+	case err != nil:
+		return manifest.Entry{}, err
+	case lo == hi || id == "":
+		return manifest.Entry{}, &NotFoundError{ID: id, Near: s.near(key)}
+	}
+	e, err := ix.entry(s, lo, hi-lo)
+	switch {
+	case err != nil:
+		return manifest.Entry{}, err
+	case e.Broken != "":
+		return e, &BrokenError{ID: id, Reason: e.Broken}
+	case e.ID != id:
+		return manifest.Entry{}, &NotFoundError{ID: id, Near: []string{e.ID}}
+	}
+	return e, nil
+}
+
+// entry reads record i, whose id stands same times in the index.
+func (ix *Index) entry(s *side, i, same int) (manifest.Entry, error) {
+	p, err := s.place(make([]byte, 2*pageSize), i)
+	if err != nil {
+		return manifest.Entry{}, err
+	}
+	raw := make([]byte, p.len)
+	if _, err := ix.body.ReadAt(raw, p.off); err != nil && err != io.EOF {
+		return manifest.Entry{}, fmt.Errorf("reading the cached index: %w", err)
+	}
+	if sum := sha256.Sum256(raw); !bytes.Equal(sum[:sumSize], p.sum[:]) {
+		return manifest.Entry{}, errDamaged
+	}
+	e, _ := manifest.ParseEntry(raw)
+	if same > 1 && e.Broken == "" {
+		e.Broken = fmt.Sprintf("%d entries have this id", same)
+	}
+	return e, nil
+}
+
+// Search gives the matching entries, best first. Broken entries are among them, with their reason.
+func (ix *Index) Search(q Query) (found []manifest.Entry, err error) {
+	err = ix.mending(func(s *side) error {
+		found, err = ix.search(s, newMatcher(q), q.Limit)
+		return err
+	})
+	return found, err
+}
+
+func (ix *Index) search(s *side, m *matcher, limit int) ([]manifest.Entry, error) {
+	hits, err := s.hits(m)
+	if err != nil {
+		return nil, err
+	}
+	if limit > 0 && len(hits) > limit {
+		hits = hits[:limit]
+	}
+	found := make([]manifest.Entry, 0, len(hits))
+	for _, h := range hits {
+		i, err := s.at(h.textOff)
+		if err != nil {
+			return nil, err
+		}
+		same, err := s.twins(i)
+		if err != nil {
+			return nil, err
+		}
+		e, err := ix.entry(s, i, same)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+// twins tells how many entries have the id of record i; an id that cannot be read has no twins.
+func (s *side) twins(i int) (int, error) {
+	buf := make([]byte, 2*pageSize)
+	k, err := s.key(buf, i)
+	if err != nil || len(k) == 0 {
+		return 1, err
+	}
+	key, same := string(k), 1
+	for _, j := range [...]int{i - 1, i + 1} {
+		if j < 0 || j >= s.count {
+			continue
+		}
+		if k, err = s.key(buf, j); err != nil {
+			return 0, err
+		}
+		if string(k) == key {
+			same++
+		}
+	}
+	return same, nil
+}
+
+// Versions gives the versions of those ids that the index has in a state to be installed. Others are absent.
+func (ix *Index) Versions(ids []string) (map[string]manifest.Version, error) {
+	versions := make(map[string]manifest.Version, len(ids))
+	for _, id := range ids {
+		e, err := ix.Lookup(id)
+		var missing *NotFoundError
+		var broken *BrokenError
+		switch {
+		case errors.As(err, &missing), errors.As(err, &broken):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		versions[id] = e.Version
+	}
+	return versions, nil
+}
+
+// Diagnostics parses the whole index and gives all that deviates from the format. The error is that of
+// manifest.ParseIndex, or says that the cached bytes cannot be read.
+func (ix *Index) Diagnostics() ([]manifest.Diagnostic, error) {
+	body, err := readAll(ix.body, ix.size, ix.digest)
+	if err != nil {
+		return nil, ix.damaged(err)
+	}
+	_, found, err := manifest.ParseIndex(body, false)
+	return found, err
+}
+
+func (ix *Index) current() *side {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.side
+}
+
+// mending does something with the side file, and once more with a new one when that was damaged.
+func (ix *Index) mending(do func(*side) error) error {
+	s := ix.current()
+	err := do(s)
+	if !errors.Is(err, errDamaged) {
+		return err
+	}
+	if _, err := ix.build(); err != nil {
+		return ix.damaged(err)
+	}
+	return do(ix.current())
+}
+
+// build makes the side file anew from the index's bytes, which must match their digest, and uses it.
+func (ix *Index) build() ([]byte, error) {
+	body, err := readAll(ix.body, ix.size, ix.digest)
+	if err != nil {
+		return nil, err
+	}
+	built, err := buildSide(body, sha256.Sum256(body))
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSide(bytes.NewReader(built), int64(len(built)))
+	if err != nil {
+		return nil, err
+	}
+	ix.mu.Lock()
+	ix.side = s
+	ix.mu.Unlock()
+	return built, nil
+}
+
+// damaged forgets the cached index, so that the next reading fetches it.
+func (ix *Index) damaged(err error) error {
+	if errors.Is(err, errDamaged) {
+		ix.drop()
+	}
+	return fmt.Errorf("reading the cached index of %s: %w", ix.location, err)
+}

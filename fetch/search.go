@@ -1,0 +1,229 @@
+package fetch
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A hit is a line of the text that matches, with its rank.
+type hit struct {
+	textOff int64
+	score   int
+}
+
+// A matcher is a query in the form of the text records.
+type matcher struct {
+	words                      [][]byte
+	anchor                     []byte // the longest word: it is looked for first, as it is the rarest
+	tag, typ, scope, requires_ []byte
+}
+
+func newMatcher(q Query) *matcher {
+	m := &matcher{tag: []byte(fold(q.Tag)), typ: []byte(fold(q.Type)), scope: []byte(fold(q.Scope)), requires_: []byte(fold(q.Requires))}
+	for _, w := range q.Words {
+		for _, part := range strings.Fields(fold(w)) {
+			m.words = append(m.words, []byte(part))
+		}
+	}
+	for _, w := range m.words {
+		if len(w) > len(m.anchor) {
+			m.anchor = w
+		}
+	}
+	return m
+}
+
+// hits gives all matching lines, best first, then by id.
+func (s *side) hits(m *matcher) ([]hit, error) {
+	var hits []hit
+	err := s.chunks(func(off int64, lines []byte) bool {
+		for at := 0; at < len(lines); {
+			start := at
+			if len(m.anchor) > 0 {
+				n := bytes.Index(lines[at:], m.anchor)
+				if n < 0 {
+					break
+				}
+				start = bytes.LastIndexByte(lines[:at+n], lineEnd) + 1
+			}
+			end := start + bytes.IndexByte(lines[start:], lineEnd)
+			if score, ok := m.match(lines[start:end]); ok {
+				hits = append(hits, hit{off + int64(start), score})
+			}
+			at = end + 1
+		}
+		return false
+	})
+	slices.SortFunc(hits, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.textOff, b.textOff))
+	})
+	return hits, err
+}
+
+// match judges one line. A line that is not a text record matches nothing.
+func (m *matcher) match(line []byte) (score int, ok bool) {
+	var f [fieldCount][]byte
+	for i := range f {
+		var more bool
+		f[i], line, more = bytes.Cut(line, []byte{fieldSep})
+		if more != (i < fieldCount-1) {
+			return 0, false
+		}
+	}
+	kind := bytes.SplitN(f[fieldKind], []byte{itemSep}, 3)
+	if len(kind) < 3 ||
+		len(m.typ) > 0 && !bytes.Equal(m.typ, kind[0]) ||
+		len(m.scope) > 0 && !bytes.Equal(m.scope, kind[1]) ||
+		len(m.requires_) > 0 && !hasItem(kind[2], m.requires_) ||
+		len(m.tag) > 0 && !hasItem(f[fieldTags], m.tag) {
+		return 0, false
+	}
+	for _, w := range m.words {
+		n := rank(&f, w)
+		if n == 0 {
+			return 0, false
+		}
+		score += n
+	}
+	return score, true
+}
+
+// rank says how well a word fits: where it stands matters most, then whether it is a whole word or begins one.
+func rank(f *[fieldCount][]byte, w []byte) int {
+	if bytes.Equal(f[fieldKey], w) {
+		return 100
+	}
+	best := 0
+	for _, r := range [...]struct{ field, whole, begins, inside int }{
+		{fieldKey, 60, 45, 25}, {fieldName, 50, 40, 20}, {fieldTags, 35, 22, 12}, {fieldDescription, 15, 10, 5},
+	} {
+		switch fit(f[r.field], w) {
+		case whole:
+			best = max(best, r.whole)
+		case begins:
+			best = max(best, r.begins)
+		case inside:
+			best = max(best, r.inside)
+		}
+	}
+	return best
+}
+
+type fitness uint8
+
+const (
+	absent fitness = iota
+	inside
+	begins
+	whole
+)
+
+// fit gives the best way in which w occurs in text.
+func fit(text, w []byte) (best fitness) {
+	for at := 0; ; {
+		n := bytes.Index(text[at:], w)
+		if n < 0 {
+			return best
+		}
+		i := at + n
+		switch {
+		case !boundary(text, i-1):
+			best = max(best, inside)
+		case !boundary(text, i+len(w)):
+			best = max(best, begins)
+		default:
+			return whole
+		}
+		at = i + 1
+	}
+}
+
+// boundary tells whether no word goes on at this byte. Bytes of other scripts count as letters.
+func boundary(text []byte, i int) bool {
+	if i < 0 || i >= len(text) {
+		return true
+	}
+	c := text[i]
+	return c < '0' || c > '9' && c < 'a' || c > 'z' && c < 0x80
+}
+
+func hasItem(list, item []byte) bool {
+	for one := range bytes.SplitSeq(list, []byte{itemSep}) {
+		if bytes.Equal(one, item) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearMost and nearDistance bound what is offered for a mistyped id.
+const (
+	nearMost     = 3
+	nearDistance = 2
+)
+
+// near gives the ids that look like key, nearest first.
+func (s *side) near(key string) []string {
+	type candidate struct {
+		id   string
+		cost int
+	}
+	var found []candidate
+	_ = s.chunks(func(_ int64, lines []byte) bool {
+		for line := range bytes.Lines(lines) {
+			k, _, _ := bytes.Cut(line, []byte{fieldSep})
+			if cost, ok := nearness(key, k); ok && len(found) < 1000 {
+				found = append(found, candidate{string(k), cost})
+			}
+		}
+		return false
+	})
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	var ids []string
+	for _, c := range found[:min(len(found), nearMost)] {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+// nearness tells whether an id is worth offering: a few typing errors apart, or one holds the other.
+func nearness(want string, have []byte) (cost int, ok bool) {
+	if len(want) == 0 || len(have) == 0 {
+		return 0, false
+	}
+	if d := len(want) - len(have); d >= -nearDistance && d <= nearDistance {
+		if cost = distance(want, have); cost <= nearDistance && cost < len(want) {
+			return cost, true
+		}
+	}
+	if len(want) >= 3 && bytes.Contains(have, []byte(want)) || len(have) >= 3 && strings.Contains(want, string(have)) {
+		return nearDistance + 1, true
+	}
+	return 0, false
+}
+
+// distance is the number of changed, added or missing bytes between two short texts.
+func distance(a string, b []byte) int {
+	var rows [2][2*keyLimit + 2]int
+	if len(b) > 2*keyLimit {
+		return nearDistance + 1
+	}
+	prev, cur := &rows[0], &rows[1]
+	for j := range len(b) + 1 {
+		prev[j] = j
+	}
+	for i := range len(a) {
+		cur[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			cur[j+1] = min(prev[j]+cost, prev[j+1]+1, cur[j]+1)
+		}
+		prev, cur = cur, prev
+	}
+	return prev[len(b)]
+}

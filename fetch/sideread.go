@@ -1,0 +1,178 @@
+package fetch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"sort"
+)
+
+// A side is an open side file. Every page that is read is held to its checksum; errors of the content wrap nothing but
+// errDamaged. It is safe for concurrent use.
+type side struct {
+	r        io.ReaderAt
+	digest   [sha256.Size]byte
+	bodySize int64
+	count    int
+	textLen  int64
+	table    []byte
+}
+
+// openSide reads the header and the table of checksums.
+func openSide(r io.ReaderAt, size int64) (*side, error) {
+	h := make([]byte, headerSize)
+	if _, err := r.ReadAt(h, 0); err != nil {
+		return nil, errDamaged
+	}
+	le := binary.LittleEndian
+	if string(h[:8]) != sideMagic || le.Uint32(h[60:]) != crc(h[:60]) {
+		return nil, errDamaged
+	}
+	s := &side{r: r, digest: [sha256.Size]byte(h[8:40]), bodySize: int64(le.Uint64(h[40:])), count: int(le.Uint32(h[48:])), textLen: int64(le.Uint32(h[52:]))}
+	pages := (s.data() + pageSize - 1) / pageSize
+	if size != headerSize+s.data()+4*pages {
+		return nil, errDamaged
+	}
+	s.table = make([]byte, 4*pages)
+	if _, err := r.ReadAt(s.table, headerSize+s.data()); err != nil && err != io.EOF || crc(s.table) != le.Uint32(h[56:]) {
+		return nil, errDamaged
+	}
+	return s, nil
+}
+
+// data is the length of records and text.
+func (s *side) data() int64 { return int64(s.count)*recordSize + s.textLen }
+
+// read gives n bytes of records and text, using buf when it is large enough.
+func (s *side) read(buf []byte, off, n int64) ([]byte, error) {
+	if off < 0 || n < 0 || off+n > s.data() {
+		return nil, errDamaged
+	}
+	first := off / pageSize
+	end := min((off+n+pageSize-1)/pageSize*pageSize, s.data())
+	need := end - first*pageSize
+	if int64(cap(buf)) < need {
+		buf = make([]byte, need)
+	}
+	buf = buf[:need]
+	if got, err := s.r.ReadAt(buf, headerSize+first*pageSize); int64(got) != need {
+		if err == nil || err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = errDamaged
+		}
+		return nil, err
+	}
+	for at, page := int64(0), first; at < need; at, page = at+pageSize, page+1 {
+		if crc(buf[at:min(at+pageSize, need)]) != binary.LittleEndian.Uint32(s.table[4*page:]) {
+			return nil, errDamaged
+		}
+	}
+	return buf[off-first*pageSize:][:n], nil
+}
+
+// A place says where an entry is: its line in the text, its bytes in the index.
+type place struct {
+	textOff, textLen int64
+	off, len         int64
+	sum              [sumSize]byte
+}
+
+// place reads record i.
+func (s *side) place(buf []byte, i int) (place, error) {
+	n := int64(min(2, s.count-i)) * recordSize
+	b, err := s.read(buf, int64(i)*recordSize, n)
+	if err != nil {
+		return place{}, err
+	}
+	le := binary.LittleEndian
+	p := place{textOff: int64(le.Uint32(b)), off: int64(le.Uint32(b[4:])), len: int64(le.Uint32(b[8:])), sum: [sumSize]byte(b[12:recordSize])}
+	next := s.textLen
+	if n > recordSize {
+		next = int64(le.Uint32(b[recordSize:]))
+	}
+	p.textLen = next - p.textOff
+	if p.textLen <= 0 || next > s.textLen || p.off+p.len > s.bodySize {
+		return place{}, errDamaged
+	}
+	return p, nil
+}
+
+// key reads the folded id of record i.
+func (s *side) key(buf []byte, i int) ([]byte, error) {
+	p, err := s.place(buf, i)
+	if err != nil {
+		return nil, err
+	}
+	// Folding may lengthen a letter, so a key of keyLimit bytes can grow a little.
+	b, err := s.read(buf, int64(s.count)*recordSize+p.textOff, min(p.textLen, 2*keyLimit))
+	if err != nil {
+		return nil, err
+	}
+	n := bytes.IndexByte(b, fieldSep)
+	if n < 0 {
+		return nil, errDamaged
+	}
+	return b[:n], nil
+}
+
+// find gives the records [lo, hi) whose key is the folded id.
+func (s *side) find(key string) (lo, hi int, err error) {
+	buf := make([]byte, 2*pageSize)
+	lo = sort.Search(s.count, func(i int) bool {
+		if err != nil {
+			return true
+		}
+		var k []byte
+		k, err = s.key(buf, i)
+		return string(k) >= key
+	})
+	for hi = lo; err == nil && hi < s.count; hi++ {
+		var k []byte
+		if k, err = s.key(buf, hi); string(k) != key {
+			break
+		}
+	}
+	return lo, hi, err
+}
+
+// at gives the record whose line starts at this place of the text.
+func (s *side) at(textOff int64) (i int, err error) {
+	buf := make([]byte, 2*pageSize)
+	i = sort.Search(s.count, func(i int) bool {
+		if err != nil {
+			return true
+		}
+		var p place
+		p, err = s.place(buf, i)
+		return p.textOff >= textOff
+	})
+	if err == nil && i == s.count {
+		err = errDamaged
+	}
+	return i, err
+}
+
+// scanChunk is how much text is looked at in one go: large enough for few reads, small enough for the processor's cache.
+const scanChunk = 64 * pageSize
+
+// chunks calls look with consecutive pieces of the text, each made of whole lines. stop ends it early.
+func (s *side) chunks(look func(off int64, lines []byte) (stop bool)) error {
+	buf := make([]byte, scanChunk+2*pageSize)
+	base := int64(s.count) * recordSize
+	for off := int64(0); off < s.textLen; {
+		n := min(scanChunk, s.textLen-off)
+		b, err := s.read(buf, base+off, n)
+		if err != nil {
+			return err
+		}
+		end := bytes.LastIndexByte(b, lineEnd) + 1
+		if end == 0 { // a line is far shorter than a chunk
+			return errDamaged
+		}
+		if look(off, b[:end]) {
+			return nil
+		}
+		off += int64(end)
+	}
+	return nil
+}

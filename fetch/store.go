@@ -1,0 +1,275 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"skald-connectors/internal/atomicfile"
+	"skald-connectors/manifest"
+)
+
+const indexDir = "index"
+
+// A store keeps the index of one marketplace below cache/index:
+//
+//	<name>.json               the pointer (pointer.go)
+//	<name>@<digest>.body      the index as it came
+//	<name>@<digest>.side      its side file (side.go)
+//	<name>.lock               held while the pointer changes
+//
+// The files of an index are named after it, so whoever read a pointer finds that index or none, never a mixture. They
+// are not flushed to the disk: each is bound to a digest, and what does not match is fetched or built again.
+type store struct {
+	dir  *cacheDir
+	name string
+	now  func() time.Time
+}
+
+func newStore(dir *cacheDir, name string, now func() time.Time) *store { return &store{dir, name, now} }
+
+func (s *store) pointerFile() string { return path.Join(indexDir, s.name+".json") }
+
+func (s *store) file(digest, kind string) string {
+	return path.Join(indexDir, s.name+"@"+digest[:16]+"."+kind)
+}
+
+// load reads the pointer; nil when there is none that can be used.
+func (s *store) load() (*pointer, error) {
+	data, err := atomicfile.Read(filepath.Join(s.dir.path, indexDir, s.name+".json"), pointerLimit)
+	if isMissing(err) {
+		return nil, nil
+	}
+	var p *pointer
+	if err == nil {
+		p, err = parsePointer(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the cached index of %q: %w", s.name, err)
+	}
+	return p, nil
+}
+
+// cached gives the pointer and the index that it names; nil, nil when there is none that can be used. Another process
+// may replace the index between the two steps, so they are tried again when the pointer has changed.
+func (s *store) cached() (*pointer, *Index, error) {
+	last := ""
+	for {
+		p, err := s.load()
+		if err != nil || p == nil || p.Digest == last {
+			return nil, nil, err
+		}
+		if ix := s.open(p); ix != nil {
+			return p, ix, nil
+		}
+		last = p.Digest
+	}
+}
+
+// open opens the index that p names; nil when its files are not what p says. A missing or damaged side file is built
+// again.
+func (s *store) open(p *pointer) *Index {
+	root, err := s.dir.root(false)
+	if err != nil {
+		return nil
+	}
+	body, size, err := openRegular(root, s.file(p.Digest, "body"))
+	if err != nil {
+		return nil
+	}
+	ix := &Index{location: p.Location, digest: p.Digest, size: p.Size, fetched: p.Fetched, body: body}
+	if size != p.Size {
+		body.Close()
+		return nil
+	}
+	if ix.side = s.openSide(root, p); ix.side == nil && s.rebuild(ix) != nil {
+		body.Close()
+		return nil
+	}
+	ix.drop = func() { root.Remove(s.pointerFile()) }
+	return ix
+}
+
+func (s *store) openSide(root *os.Root, p *pointer) *side {
+	f, size, err := openRegular(root, s.file(p.Digest, "side"))
+	if err != nil {
+		return nil
+	}
+	sd, err := openSide(f, size)
+	if err != nil || hex.EncodeToString(sd.digest[:]) != p.Digest || sd.bodySize != p.Size {
+		f.Close()
+		return nil
+	}
+	return sd
+}
+
+// rebuild makes the side file of ix from its body. A cache that cannot be written does not stop it.
+func (s *store) rebuild(ix *Index) error {
+	built, err := ix.build()
+	if err == nil {
+		_ = s.dir.put(s.file(ix.digest, "side"), built)
+	}
+	return err
+}
+
+// A download is an index that has just come in, in memory or in a temporary file.
+type download struct {
+	mem    []byte
+	tmp    *temp // nil when mem holds the bytes
+	digest [sha256.Size]byte
+	size   int64
+}
+
+func (d *download) drop() {
+	if d.tmp != nil {
+		d.tmp.drop()
+	}
+}
+
+// take reads an index. keep says whether it goes into the cache; else it stays in memory.
+func (s *store) take(r io.Reader, keep bool) (*download, error) {
+	if !keep {
+		mem, err := io.ReadAll(io.LimitReader(r, smallIndex+1))
+		if err == nil && len(mem) > smallIndex {
+			err = errors.New("the index grew while it was read")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &download{mem: mem, digest: sha256.Sum256(mem), size: int64(len(mem))}, nil
+	}
+	t, err := s.dir.newTemp(indexDir)
+	if err != nil {
+		return nil, final{fmt.Errorf("writing the cached index of %q: %w", s.name, err)}
+	}
+	n, tooMuch, err := copyLimited(t, r, manifest.MaxIndexBytes)
+	if err == nil && tooMuch {
+		err = final{fmt.Errorf("the index is larger than %d bytes", manifest.MaxIndexBytes)}
+	}
+	if err != nil {
+		t.drop()
+		return nil, err
+	}
+	return &download{tmp: t, digest: [sha256.Size]byte(t.sum.Sum(nil)), size: n}, nil
+}
+
+// bytes gives the index whole.
+func (d *download) bytes() ([]byte, error) {
+	if d.tmp == nil {
+		return d.mem, nil
+	}
+	f, err := d.tmp.root.Open(d.tmp.name)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer f.Close()
+	body := make([]byte, d.size)
+	if _, err := io.ReadFull(f, body); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+// commit puts an index in place: its files, then the pointer, then what nobody names any more is removed.
+func (s *store) commit(ctx context.Context, p *pointer, d *download, built []byte) error {
+	return s.locked(ctx, func() error {
+		if err := s.put(p.Digest, d, built); err != nil {
+			return err
+		}
+		return s.point(p)
+	})
+}
+
+// confirm notes that the marketplace still has the index that p names.
+func (s *store) confirm(ctx context.Context, p *pointer) error {
+	return s.locked(ctx, func() error {
+		if now, err := s.load(); err != nil || now != nil && now.Digest != p.Digest {
+			return err // another process was quicker; its word is newer
+		}
+		return s.point(p)
+	})
+}
+
+func (s *store) locked(ctx context.Context, do func() error) error {
+	root, err := s.dir.root(true)
+	if err == nil {
+		err = root.MkdirAll(indexDir, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	unlock, err := atomicfile.Lock(ctx, filepath.Join(s.dir.path, indexDir, s.name+".lock"), nil)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return do()
+}
+
+func (s *store) put(digest string, d *download, built []byte) error {
+	if err := d.tmp.keep(s.file(digest, "body")); err != nil {
+		return err
+	}
+	return s.dir.put(s.file(digest, "side"), built)
+}
+
+// point writes the pointer, unknown members of the present one kept, and sweeps.
+func (s *store) point(p *pointer) error {
+	if old, err := s.load(); err != nil {
+		return err
+	} else if old != nil {
+		p.rest = old.rest
+	}
+	data, err := p.marshal()
+	if err != nil {
+		return err
+	}
+	if err := s.dir.put(s.pointerFile(), data); err != nil {
+		return err
+	}
+	root, err := s.dir.root(true)
+	if err != nil {
+		return err
+	}
+	own := s.name + "@"
+	sweep(root, indexDir, s.now(), func(name string) bool {
+		return strings.HasPrefix(name, own) && !strings.HasPrefix(name, own+p.Digest[:16]+".")
+	})
+	return nil
+}
+
+// memoryIndex is an index that is not kept in the cache.
+func memoryIndex(location string, d *download, built []byte, fetched time.Time) (*Index, error) {
+	sd, err := openSide(bytes.NewReader(built), int64(len(built)))
+	if err != nil {
+		return nil, err
+	}
+	return &Index{location: location, digest: hex.EncodeToString(d.digest[:]), size: d.size, fetched: fetched,
+		body: bytes.NewReader(d.mem), side: sd, drop: func() {}}, nil
+}
+
+// readAll reads the whole index behind r and holds it to its digest.
+func readAll(r io.ReaderAt, size int64, digest string) ([]byte, error) {
+	body := make([]byte, size)
+	if n, err := r.ReadAt(body, 0); int64(n) != size {
+		if err == io.EOF {
+			err = errDamaged
+		}
+		return nil, err
+	}
+	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != digest {
+		return nil, errDamaged
+	}
+	return body, nil
+}
+
+var errNoCache = errors.New("the network was not asked and no index is in the cache")
