@@ -71,17 +71,31 @@ func (p *Process) Wait() Result {
 }
 
 // Close ends the process: it closes Stdin and waits, sends TERM to the whole
-// tree and waits, then KILL. It returns within the waits of l, Limits.Grace for
-// stragglers, and 5 seconds for each KILL. It may be called again: a second
-// call with the zero Ladder makes an end at once.
+// tree and waits, then KILL; what the process leaves behind gets the wait after
+// TERM too. It returns within twice that wait and a few seconds for the kernel.
+// It may be called again: a second call with the zero Ladder makes an end at
+// once.
 func (p *Process) Close(l Ladder) Result {
 	p.closeStdin()
 	p.climb(l)
+	if !p.overWithin(l.Term) {
+		p.kill()
+	}
+	if !p.overWithin(drainWait + 2*killWait) {
+		return Result{Code: -1, Elapsed: time.Since(p.began), Left: 1}
+	}
+	return p.result
+}
+
+// overWithin waits up to d until the result is set.
+func (p *Process) overWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-p.over:
-		return p.result
-	case <-time.After(p.limits.Grace + drainWait + killWait):
-		return Result{Code: -1, Elapsed: time.Since(p.began), Left: 1}
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 

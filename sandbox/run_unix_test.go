@@ -208,6 +208,22 @@ func TestSecondCloseHurries(t *testing.T) {
 	}
 }
 
+func TestCloseHurriesStragglers(t *testing.T) {
+	p, err := plainSandbox(t).Start(t.Context(), Policy{Limits: Limits{Grace: time.Hour}}, shell(t, nil, "trap '' TERM; sleep 300 & echo ready; exit 6"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdout.Close()
+	defer p.Stderr.Close()
+	line(t, p, "ready")
+	<-p.child.ended // the straggler has an hour now
+	got := p.Close(Ladder{})
+	if got.Code != 6 || got.Left != 0 {
+		t.Errorf("got %+v", got)
+	}
+	within(t, got.Elapsed, 5*time.Second)
+}
+
 func TestProcessTalks(t *testing.T) {
 	p := start(t, childOf(t, nil, "echo"))
 	for _, word := range []string{"one", "two"} {

@@ -1,6 +1,6 @@
 // Package sandbox is the only way this program starts a process: a Policy
-// becomes a running command or a refusal (../spec: format.md 6 and 8,
-// launcher.md 5, security.md 3).
+// becomes a running command or a refusal (format.md 6 and 8, launcher.md 5,
+// security.md 3).
 //
 // Its law. A process never sees more than it is given: its environment, its
 // working folder and its three streams are exactly those of the Command, with
