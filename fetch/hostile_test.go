@@ -1,0 +1,435 @@
+package fetch
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// errorKind names what a caller would branch on.
+func errorKind(err error) string {
+	var (
+		pin    *PinError
+		broken *BrokenError
+		lost   *NotFoundError
+		away   *UnreachableError
+		page   *WebPageError
+	)
+	switch {
+	case err == nil:
+		return "none"
+	case errors.As(err, &page):
+		return "page"
+	case errors.As(err, &pin):
+		return "pin"
+	case errors.As(err, &broken):
+		return "broken"
+	case errors.As(err, &lost):
+		return "not found"
+	case errors.As(err, &away):
+		return "unreachable"
+	}
+	return "other"
+}
+
+// goodFile is the file that goes wrong; at a byte a second it takes longer than the rate window.
+var goodFile = strings.Repeat("print('demo')\n", 10)
+
+func endless(w http.ResponseWriter, r *http.Request) {
+	junk := make([]byte, 64<<10)
+	for r.Context().Err() == nil {
+		if _, err := w.Write(junk); err != nil {
+			return
+		}
+	}
+}
+
+func gzipped(data string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		z.Write([]byte(data))
+		z.Close()
+	}
+}
+
+func bomb(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	zeros := make([]byte, 1<<20)
+	for range 64 {
+		z.Write(zeros)
+	}
+	z.Close()
+}
+
+func page(contentType string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		fmt.Fprint(w, "\n<!DOCTYPE html><html><body>Please sign in</body></html>")
+	}
+}
+
+func says(data string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, data) }
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) }
+}
+
+func chunked(data string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		fmt.Fprint(w, data)
+	}
+}
+
+// closesEarly promises all of data and sends a part.
+func closesEarly(data string, sent int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+		fmt.Fprint(w, data[:sent])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// dribbles sends a byte at a time, gap apart.
+func dribbles(data string, gap time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for i := range len(data) {
+			if _, err := fmt.Fprint(w, data[i:i+1]); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			select {
+			case <-time.After(gap):
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+}
+
+func hangs(head bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if head {
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+	}
+}
+
+var hostileAnswers = []struct {
+	name    string
+	handler func(good string) http.HandlerFunc
+	file    string // what is wrong when a file is answered like this
+	index   string // what is wrong when the index is
+}{
+	{"good", says, "none", "none"},
+	{"good, chunked", chunked, "none", "none"},
+	{"web page", func(string) http.HandlerFunc { return page("text/html") }, "page", "page"},
+	{"web page called JSON", func(string) http.HandlerFunc { return page("application/json") }, "page", "page"},
+	{"511", func(string) http.HandlerFunc { return status(511) }, "page", "page"},
+	{"empty", func(string) http.HandlerFunc { return says("") }, "pin", "other"},
+	{"another shape", func(string) http.HandlerFunc { return says(`{"error": "nope"}`) }, "pin", "other"},
+	{"one byte more", func(good string) http.HandlerFunc { return says(good + "\n") }, "pin", "none"},
+	{"one byte more, chunked", func(good string) http.HandlerFunc { return chunked(good + "\n") }, "pin", "none"},
+	{"one byte less", func(good string) http.HandlerFunc { return says(good[:len(good)-1]) }, "pin", "other"},
+	{"one byte less, chunked", func(good string) http.HandlerFunc { return chunked(good[:len(good)-1]) }, "pin", "other"},
+	{"one byte flipped", func(good string) http.HandlerFunc { return says("\x00" + good[1:]) }, "pin", "other"},
+	{"gzip", gzipped, "unreachable", "unreachable"},
+	{"gzip bomb", func(string) http.HandlerFunc { return bomb }, "unreachable", "unreachable"},
+	{"404", func(string) http.HandlerFunc { return status(404) }, "other", "other"},
+	{"403", func(string) http.HandlerFunc { return status(403) }, "other", "other"},
+	{"204", func(string) http.HandlerFunc { return status(204) }, "other", "other"},
+	{"304 unasked", func(string) http.HandlerFunc { return status(304) }, "other", "other"},
+	{"503", func(string) http.HandlerFunc { return status(503) }, "unreachable", "unreachable"},
+	{"closes early", func(good string) http.HandlerFunc { return closesEarly(good, len(good)/2) }, "unreachable", "unreachable"},
+	{"stops at the last byte", func(good string) http.HandlerFunc { return closesEarly(good, len(good)-1) }, "unreachable", "unreachable"},
+	{"closes after all of it", func(good string) http.HandlerFunc { return closesEarly(good, len(good)) }, "none", "none"},
+	{"a byte a second", func(good string) http.HandlerFunc { return dribbles(good, time.Second) }, "unreachable", "unreachable"},
+	{"silent", func(string) http.HandlerFunc { return hangs(false) }, "unreachable", "unreachable"},
+	{"silent after the head", func(string) http.HandlerFunc { return hangs(true) }, "unreachable", "unreachable"},
+	{"endless", func(string) http.HandlerFunc { return endless }, "pin", "other"},
+}
+
+// answering serves a tree with one path answered by h.
+func answering(tr tree, path string, h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == path {
+			h(w, r)
+			return
+		}
+		tr.ServeHTTP(w, r)
+	})
+}
+
+// slowMost is the longest that any of the answers may keep us; most of it is waiting four times for a silent server.
+const slowMost = 4*(rateWindow+idleLimit) + 3*retryMost
+
+func TestHostileFile(t *testing.T) {
+	for _, row := range hostileAnswers {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr, _ := demo()
+				bubble(t, answering(tr, "/demo/server.py", row.handler(goodFile)), func(m *Marketplace) {
+					get(t, m, Refresh)
+					_, err := m.filesOnly(t, "demo", "connector.json")
+					if err != nil {
+						t.Fatal(err)
+					}
+					before, began := snapshot(t, m.o.CacheDir), time.Now()
+					_, err = bundle(m, "demo")
+					if got := errorKind(err); got != row.file {
+						t.Errorf("%s (%v), want %s", got, err, row.file)
+					}
+					if took := time.Since(began); took > 2*slowMost {
+						t.Errorf("it took %v", took)
+					}
+					if after := snapshot(t, m.o.CacheDir); err != nil && withoutPointer(after) != withoutPointer(before) {
+						t.Errorf("the refusal left something behind\nbefore:\n%safter:\n%s", before, after)
+					}
+				})
+			})
+		})
+	}
+}
+
+// filesOnly gets the files but one into the cache.
+func (m *Marketplace) filesOnly(t *testing.T, id string, paths ...string) (*Index, error) {
+	ix := get(t, m, Refresh)
+	e, err := ix.Lookup(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		f, _ := e.Pin(p)
+		if _, err := m.files(context.Background(), e, append(e.Files[:0:0], f)); err != nil {
+			return nil, err
+		}
+	}
+	return ix, nil
+}
+
+// withoutPointer drops the line of the pointer, whose time may move.
+func withoutPointer(snapshot string) string {
+	var b strings.Builder
+	for line := range strings.Lines(snapshot) {
+		if !strings.Contains(line, ".json ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+func TestHostileIndex(t *testing.T) {
+	for _, row := range hostileAnswers {
+		if row.name == "endless" {
+			continue // TestIndexLimit: the index's limit is a hundred times that of a file
+		}
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr, _ := demo()
+				good := string(tr["connectors.json"])
+				bad := false
+				h := row.handler(good)
+				bubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if bad {
+						h(w, r)
+						return
+					}
+					tr.ServeHTTP(w, r)
+				}), func(m *Marketplace) {
+					bad = true
+					before := snapshot(t, m.o.CacheDir)
+					began := time.Now()
+					_, err := m.Index(t.Context(), Refresh)
+					if got := errorKind(err); got != row.index {
+						t.Errorf("without a cache: %s (%v), want %s", got, err, row.index)
+					}
+					if took := time.Since(began); took > slowMost {
+						t.Errorf("it took %v", took)
+					}
+					if after := snapshot(t, m.o.CacheDir); err != nil && after != before {
+						t.Errorf("the refusal left something behind:\n%s", after)
+					}
+					if row.index == "none" {
+						return
+					}
+					bad = false
+					digest := get(t, m, Refresh).Digest()
+					bad = true
+					before = snapshot(t, m.o.CacheDir)
+					ix := get(t, m, Refresh)
+					if row.name != "304 unasked" && (ix.Digest() != digest || !ix.FromCache() || errorKind(ix.Err()) != row.index) {
+						t.Errorf("with a cache: from cache %v, %v", ix.FromCache(), ix.Err())
+					}
+					if after := snapshot(t, m.o.CacheDir); row.name != "304 unasked" && after != before {
+						t.Errorf("the good index was touched:\n%s", after)
+					}
+				})
+			})
+		})
+	}
+}
+
+func TestIndexThatContradictsItself(t *testing.T) {
+	tr, _ := demo()
+	good := string(tr["connectors.json"])
+	for _, twin := range []string{"connectors", "Connectors", "CONNECTORS"} {
+		tr["connectors.json"] = []byte(`{"` + twin + `": [], ` + good[1:])
+		eachKind(t, tr, func(t *testing.T, o Options) {
+			_, err := open(t, o).Index(t.Context(), Refresh)
+			if errorKind(err) != "broken" {
+				t.Errorf("%s: %v", twin, err)
+			}
+			if left := snapshot(t, o.CacheDir); left != "" {
+				t.Errorf("%s: left behind\n%s", twin, left)
+			}
+		})
+	}
+	tr["connectors.json"] = []byte(good)
+	h := &switching{now: tr}
+	o := options(t, serve(t, h))
+	m := open(t, o)
+	get(t, m, Refresh)
+	h.set(says(`{"connectors": [], "connectors": []}`))
+	if _, err := m.Index(t.Context(), Refresh); errorKind(err) != "broken" {
+		t.Errorf("an index that cannot be trusted fell back to the old one: %v", err)
+	}
+}
+
+func TestLyingEntries(t *testing.T) {
+	good := pin("server.py", goodFile)
+	with := func(k string, v any) map[string]any {
+		m := map[string]any{}
+		for key, old := range good {
+			m[key] = old
+		}
+		m[k] = v
+		if v == nil {
+			delete(m, k)
+		}
+		return m
+	}
+	sum := good["sha256"].(string)
+	for _, row := range []struct {
+		name  string
+		files []any // beside connector.json
+		want  string
+	}{
+		{"digest missing", []any{with("sha256", nil)}, "broken"},
+		{"digest in upper case", []any{with("sha256", " "+strings.ToUpper(sum)+"\n")}, "none"},
+		{"digest of 63", []any{with("sha256", sum[:63])}, "broken"},
+		{"sha1", []any{with("sha256", sum[:40])}, "broken"},
+		{"size -1", []any{with("size", -1)}, "broken"},
+		{"size missing", []any{with("size", nil)}, "none"},
+		{"size one more", []any{with("size", len(goodFile)+1)}, "pin"},
+		{"size one less", []any{with("size", len(goodFile)-1)}, "pin"},
+		{"size 0", []any{with("size", 0)}, "pin"},
+		{"size beyond the limit", []any{with("size", 8<<20+1)}, "broken"},
+		{"twice", []any{good, good}, "broken"},
+		{"twice, other digest", []any{good, with("sha256", digestOf("x"))}, "broken"},
+		{"case twins", []any{good, with("path", "Server.py")}, "broken"},
+		{"file and folder", []any{good, with("path", "server.py/x")}, "broken"},
+		{"parent", []any{with("path", "../demo/server.py")}, "broken"},
+		{"absolute", []any{with("path", "/server.py")}, "broken"},
+		{"backslash", []any{with("path", `..\server.py`)}, "broken"},
+		{"drive", []any{with("path", "C:x")}, "broken"},
+		{"NUL", []any{with("path", "server\x00.py")}, "broken"},
+		{"empty segment", []any{with("path", "a//b")}, "broken"},
+		{"trailing space", []any{with("path", "server.py ")}, "broken"},
+		{"device", []any{with("path", "NUL.js")}, "broken"},
+		{"npmrc", []any{with("path", "lib/.npmrc")}, "broken"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			tr, e := demo()
+			manifest := pin("connector.json", string(tr["demo/connector.json"]))
+			e["files"] = append([]any{manifest}, row.files...)
+			tr.index(e)
+			o := options(t, serve(t, tr))
+			_, err := bundle(open(t, o), "demo")
+			if got := errorKind(err); got != row.want {
+				t.Errorf("%s (%v), want %s", got, err, row.want)
+			}
+			if left := snapshot(t, o.CacheDir); row.want != "none" && strings.Contains(left, sum) {
+				t.Errorf("left behind:\n%s", left)
+			}
+		})
+	}
+}
+
+func TestLimitsOfAConnector(t *testing.T) {
+	many := map[string]string{}
+	for i := range 500 {
+		many[fmt.Sprintf("f%d", i)] = "x"
+	}
+	tr := tree{}
+	tooMany := tr.connector("many", many)
+	large := tr.connector("large", nil)
+	for i := range 9 {
+		large["files"] = append(large["files"].([]any), map[string]any{"path": fmt.Sprintf("big%d", i), "sha256": digestOf("x"), "size": 8 << 20})
+	}
+	unpinned := tr.connector("unpinned", nil)
+	unpinned["files"] = []any{pin("server.py", "print('unpinned')\n")}
+	none := tr.connector("none", nil)
+	delete(none, "files")
+	deep := tr.connector("deep", nil)
+	deep["folder"] = "a/b/c/d"
+	outside := tr.connector("outside", nil)
+	outside["folder"] = "../up"
+	tr.index(tooMany, large, unpinned, none, deep, outside)
+	o := options(t, serve(t, tr))
+	m := open(t, o)
+	for _, id := range []string{"many", "large", "unpinned", "none", "deep", "outside"} {
+		if _, err := bundle(m, id); errorKind(err) != "broken" {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if left := snapshot(t, o.CacheDir); strings.Contains(left, "sha256/") {
+		t.Errorf("left behind:\n%s", left)
+	}
+}
+
+func TestRemoteWithoutPinnedManifest(t *testing.T) {
+	tr := tree{}
+	man := `{"id": "far", "name": "Far", "type": "mcp_remote", "scope": "user", "version": 1, "mcp_config": {"url": "https://far.example/mcp", "transport": "http"},
+ "files": [{"path": "icon.svg", "sha256": "` + digestOf("<svg/>") + `", "size": 6}]}`
+	e := tr.connector("far", map[string]string{"connector.json": man, "icon.svg": "<svg/>"})
+	e["type"] = "mcp_remote"
+	delete(e, "files")
+	tr.index(e)
+	eachKind(t, tr, func(t *testing.T, o Options) {
+		b, err := bundle(open(t, o), "far")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := b.Unpinned(); len(u) != 1 || u[0] != "connector.json" {
+			t.Errorf("unpinned: %v", u)
+		}
+		files := b.Files()
+		if len(files) != 2 || files[0].SHA256 != digestOf(man) || files[0].Size != int64(len(man)) || files[1].Path != "icon.svg" {
+			t.Errorf("files: %v", files)
+		}
+	})
+}
+
+func TestErrorTexts(t *testing.T) {
+	tr, e := demo()
+	wrong := strings.Replace(goodFile, "demo", "demX", 1)
+	tr["demo/server.py"] = []byte(wrong)
+	tr.index(e)
+	_, err := bundle(open(t, options(t, serve(t, tr))), "demo")
+	want := `"server.py" of connector "demo" does not match its pin: expected sha256 ` + digestOf(goodFile) + ", got sha256 " + digestOf(wrong)
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
