@@ -1,0 +1,282 @@
+package activate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"skald-connectors/form"
+	"skald-connectors/install"
+	"skald-connectors/internal/atomicfile"
+	"skald-connectors/keystore"
+	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
+)
+
+// Person is who is asked. It is nil where nobody can be.
+type Person interface {
+	// Fill shows the fields of one connector and returns an answer for each.
+	Fill(ctx context.Context, title string, qs []form.Question) (map[string]form.Answer, error)
+	// Decide is asked when verify or the probe failed.
+	Decide(ctx context.Context, f Failure) (Decision, error)
+}
+
+// Decision is the answer to a failure.
+type Decision int
+
+const (
+	GiveUp      Decision = iota // store nothing
+	Edit                        // show the form again, with what was typed
+	Retry                       // try the same values again
+	SavePending                 // store them unverified; the session parks
+)
+
+// Failure is what a person decides about. Err is a *RefusedError, a
+// *ProbeError or what kept verify from running.
+type Failure struct {
+	Name     string
+	Err      error
+	CanEdit  bool // there are fields to edit
+	Attempts int
+}
+
+// Activator holds what the flows work with. All fields but Person, Step and
+// Say are required.
+type Activator struct {
+	Home    string
+	Store   *install.Store
+	Keys    *keystore.Store
+	Sandbox *sandbox.Sandbox
+	Person  Person
+	// Environ is this program's own environment ("NAME=value"); connectors get
+	// the listed part of it.
+	Environ []string
+	// HTTP asks remote servers; see HTTPClient.
+	HTTP *http.Client
+	Now  func() time.Time
+	// Step is told the name of each step that changes the disk, before it.
+	Step func(string)
+	// Say is told what is being done, in words for a person.
+	Say func(string)
+}
+
+// Records gives access to the records.
+func (a *Activator) Records() Records { return OpenRecords(a.Home) }
+
+func (a *Activator) step(name string) {
+	if a.Step != nil {
+		a.Step(name)
+	}
+}
+
+func (a *Activator) say(format string, args ...any) {
+	if a.Say != nil {
+		a.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// lockName makes this process the only one that works on the activation.
+func (a *Activator) lockName(ctx context.Context, name string) (func(), error) {
+	return a.Store.LockName(ctx, name, func(holder string) {
+		a.say("waiting for another skald-connectors that works on %q (%s)", name, holder)
+	})
+}
+
+// lockCommit is held from the moment when something that no record names yet
+// is put in place until the record is written, and by every sweep: so a sweep
+// never takes away what another process is about to name.
+func (a *Activator) lockCommit(ctx context.Context) (func(), error) {
+	dir := filepath.Join(a.Home, "locks")
+	if err := atomicfile.PrivateDir(dir); err != nil {
+		return nil, err
+	}
+	return atomicfile.Lock(ctx, filepath.Join(dir, ".commit.lock"), func(holder string) {
+		a.say("waiting for another skald-connectors to finish writing (%s)", holder)
+	})
+}
+
+// trial is one set of values tried on one version in one folder.
+type trial struct {
+	name     string
+	manifest *manifest.Manifest
+	files    []manifest.File
+	values   *values
+	runtimes []Runtime
+	dir      string // where it runs
+}
+
+// base is the environment before the manifest's own part. The connector's home
+// is a folder of its own that outlives versions.
+func (t *trial) base(a *Activator) *environ {
+	return baseEnviron(a.Environ, a.connectorHome(t.name), t.runtimes)
+}
+
+// connectorHome is the HOME that an activation's processes see.
+func (a *Activator) connectorHome(name string) string {
+	return filepath.Join(a.Home, "state", name, "home")
+}
+
+// policy is what the manifest asks for: its own folder, and the network as its
+// permissions say, everything where they are silent (format.md section 10).
+func (t *trial) policy() sandbox.Policy {
+	p := sandbox.Policy{Network: sandbox.Network{All: true}, Loopback: true}
+	if t.dir != "" {
+		p.Read, p.Write = []string{t.dir}, []string{t.dir}
+	}
+	perm := t.manifest.Permissions
+	if perm == nil {
+		return p
+	}
+	p.Loopback = perm.Loopback
+	if perm.HostsDeclared {
+		p.Network = sandbox.Network{Hosts: t.expandAll(perm.Hosts)}
+	}
+	p.Read = append(p.Read, t.absolute(perm.Read)...)
+	p.Write = append(p.Write, t.absolute(perm.Write)...)
+	return p
+}
+
+func (t *trial) expandAll(list []string) []string {
+	var out []string
+	for _, s := range list {
+		value, _ := manifest.Expand(s, t.values.lookup, manifest.Plain)
+		if value != "" && value != ":" {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// absolute keeps the paths that are filled in; an optional folder that the
+// person left empty grants nothing.
+func (t *trial) absolute(list []string) []string {
+	var out []string
+	for _, p := range t.expandAll(list) {
+		if filepath.IsAbs(p) {
+			out = append(out, filepath.Clean(p))
+		}
+	}
+	return out
+}
+
+// proof is what prove found out.
+type proof struct {
+	state   State
+	outcome Outcome
+	probe   *Probe // nil when saved without one
+}
+
+// prove tries the values until they pass, or the person decides otherwise.
+// Nothing is stored here.
+func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (proof, error) {
+	for attempt := 1; ; attempt++ {
+		if ask && a.Person != nil && len(t.values.fields) > 0 {
+			if err := a.fill(ctx, t); err != nil {
+				return proof{}, err
+			}
+		}
+		t.values.applyDefaults()
+		if missing := t.values.missing(); len(missing) > 0 {
+			return proof{}, &MissingError{Name: t.name, Fields: missing}
+		}
+		p, err := a.try(ctx, t, skipVerify)
+		if err == nil {
+			return p, nil
+		}
+		if ctx.Err() != nil {
+			return proof{}, context.Cause(ctx)
+		}
+		if a.Person == nil {
+			return proof{}, err
+		}
+		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, Attempts: attempt})
+		if derr != nil {
+			return proof{}, derr
+		}
+		switch decision {
+		case Edit, Retry:
+			ask = decision == Edit
+		case SavePending:
+			p.state = Pending
+			return p, nil
+		default:
+			return proof{}, err
+		}
+	}
+}
+
+// try runs verify and the probe once. On failure the proof holds what is known
+// so far, for saving as pending.
+func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, error) {
+	p := proof{state: Ready}
+	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
+		return p, err
+	}
+	if skipVerify {
+		p.outcome = Outcome{Message: "verify was skipped by --no-verify"}
+	} else {
+		if t.manifest.Verify != nil {
+			a.say("verifying (at most %d s): %s", int(t.manifest.Verify.Timeout.Seconds()), form.Clean(t.manifest.Verify.Command))
+		}
+		var err error
+		if p.outcome, err = a.verify(ctx, t); err != nil {
+			return p, err
+		}
+		if p.outcome.Ran && !p.outcome.OK {
+			return p, &RefusedError{Name: t.name, Outcome: p.outcome}
+		}
+	}
+	if p.outcome.Ran {
+		a.say("verified in %s: %s", roughly(p.outcome.Elapsed), strings.TrimSpace(p.outcome.Message))
+	} else {
+		a.say("%s", p.outcome.Message)
+	}
+	a.say("starting the server once, to list its tools")
+	var err error
+	p.probe, err = a.probe(ctx, t)
+	return p, err
+}
+
+func roughly(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// fill shows the form: what was typed before is shown again, secrets only as
+// kept.
+func (a *Activator) fill(ctx context.Context, t *trial) error {
+	qs := make([]form.Question, len(t.values.fields))
+	for i, f := range t.values.fields {
+		current, ok := t.values.filled[f.Name]
+		qs[i] = form.Question{Field: f, Kept: ok && f.Secret}
+		switch {
+		case f.Secret:
+		case ok:
+			qs[i].Current = current
+		case f.Default != "":
+			qs[i].Current = keystore.NewSecret(f.Default)
+		}
+	}
+	answers, err := a.Person.Fill(ctx, t.name, qs)
+	if err != nil {
+		return err
+	}
+	for _, f := range t.values.fields {
+		answer, ok := answers[f.Name]
+		if !ok || answer.Kept {
+			continue
+		}
+		clean, _, err := f.Check(answer.Value.Reveal())
+		if err != nil {
+			return errors.New(f.Name + ": " + err.Error()) // the form checks with the same rule
+		}
+		t.values.set(f.Name, keystore.NewSecret(clean))
+	}
+	return nil
+}

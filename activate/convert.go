@@ -1,0 +1,47 @@
+package activate
+
+import "skald-connectors/manifest"
+
+// The record has shapes of its own, so that a change of the manifest's types
+// never changes what is on disk.
+
+func pinsOf(files []manifest.File) []FilePin {
+	out := make([]FilePin, len(files))
+	for i, f := range files {
+		out[i] = FilePin(f)
+	}
+	return out
+}
+
+// Pins gives the record's files in the shape that other packages work with.
+func (r *Record) Pins() []manifest.File {
+	out := make([]manifest.File, len(r.Files))
+	for i, f := range r.Files {
+		out[i] = manifest.File(f)
+	}
+	return out
+}
+
+func serverRef(s manifest.Server) ServerRef {
+	return ServerRef{Command: s.Command, Args: s.Args, Env: pairs(s.Env), URL: s.URL, Transport: s.Transport, Headers: pairs(s.Headers)}
+}
+
+func pairs(vars []manifest.EnvVar) [][2]string {
+	var out [][2]string
+	for _, v := range vars {
+		out = append(out, [2]string{v.Name, v.Value})
+	}
+	return out
+}
+
+func authRef(a manifest.Auth) AuthRef {
+	ref := AuthRef{Type: a.Type, Provider: a.Provider, Delivery: a.Delivery, Param: a.Param, Scopes: a.Scopes}
+	if ref.Type == "" {
+		ref.Type = "none"
+	}
+	if a.Deliver != nil {
+		d := DeliverRef(*a.Deliver)
+		ref.Deliver = &d
+	}
+	return ref
+}

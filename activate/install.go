@@ -1,0 +1,272 @@
+package activate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"skald-connectors/fetch"
+	"skald-connectors/form"
+	"skald-connectors/install"
+	"skald-connectors/keystore"
+	"skald-connectors/manifest"
+)
+
+// Request is one install that was planned and agreed to.
+type Request struct {
+	Plan     *Plan
+	Bundle   *fetch.Bundle
+	Given    map[string]Given
+	NoVerify bool
+	Grant    Grant
+	Mode     string // the sandbox mode that was asked for, for the record
+}
+
+// GrantError says that --allow or --deny names tools that the connector does
+// not have.
+type GrantError struct {
+	Connector string
+	Unknown   []string
+	Has       []string
+}
+
+func (e *GrantError) Error() string {
+	return fmt.Sprintf("limiting the tools of %q: it has no tool %q", e.Connector, e.Unknown)
+}
+
+// CheckGiven holds given values against the fields of the plan and, where no
+// person can be asked, names what is missing: before anything is downloaded.
+// It returns notes about values that look odd.
+func (a *Activator) CheckGiven(p *Plan, given map[string]Given) ([]string, error) {
+	v := newValues(p.Manifest)
+	notes, err := v.take(given)
+	if err != nil {
+		return nil, err
+	}
+	v.applyDefaults()
+	if missing := v.missing(); len(missing) > 0 && a.Person == nil {
+		return nil, &MissingError{Name: p.Name, Fields: missing}
+	}
+	return notes, nil
+}
+
+// PrepareKeys opens or makes the key of the vaults when the plan will store
+// secrets, so that a missing key store is known before anything is typed.
+// undo takes a new key away again while no vault needs it.
+func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]Given) (undo func(), err error) {
+	needed := slices.ContainsFunc(p.Fields, func(f manifest.Field) bool {
+		_, isGiven := given[f.Name]
+		return f.Secret && (isGiven || a.Person != nil)
+	})
+	if !needed {
+		return func() {}, nil
+	}
+	undo = func() {
+		if err := a.Keys.Forget(context.WithoutCancel(ctx)); err != nil {
+			a.say("removing the unused key: %v", err)
+		}
+	}
+	if err := a.Keys.Prepare(ctx); err != nil {
+		undo()
+		return nil, err
+	}
+	return undo, nil
+}
+
+// Install makes the planned activation. The record is written last; before it,
+// every error and every kill leaves the machine as it was.
+func (a *Activator) Install(ctx context.Context, r Request) (*Record, error) {
+	name := r.Plan.Name
+	unlock, err := a.lockName(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if a.Records().Taken(name) {
+		return nil, &TakenError{Name: name}
+	}
+	if _, err := a.Sweep(ctx); err != nil {
+		return nil, err
+	}
+	stage, err := a.Store.Stage(ctx, r.Bundle, a.Step)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := a.installStaged(ctx, r, stage)
+	if err != nil {
+		if derr := stage.Discard(); derr != nil {
+			a.say("removing the staged files: %v", derr)
+		}
+		a.dropUnusedHome(name)
+		return nil, err
+	}
+	return rec, nil
+}
+
+// dropUnusedHome removes the home that a first trial made, when the connector
+// left nothing in it.
+func (a *Activator) dropUnusedHome(name string) {
+	_ = os.Remove(a.connectorHome(name))
+	_ = os.Remove(filepath.Dir(a.connectorHome(name)))
+}
+
+func (a *Activator) installStaged(ctx context.Context, r Request, stage *install.Stage) (*Record, error) {
+	dir, err := stage.Work(r.Plan.Name)
+	if err != nil {
+		return nil, err
+	}
+	m := r.Bundle.Manifest()
+	t := &trial{name: r.Plan.Name, manifest: m, files: r.Bundle.Files(), values: newValues(m), runtimes: r.Plan.Runtimes, dir: dir}
+	if _, err := t.values.take(r.Given); err != nil {
+		return nil, err
+	}
+	p, err := a.prove(ctx, t, a.needsForm(t, r.Given), r.NoVerify)
+	if err != nil {
+		return nil, err
+	}
+	if p.probe != nil {
+		if unknown := unknownGrants(r.Grant, p.probe.Tools); len(unknown) > 0 {
+			return nil, grantError(m.ID, unknown, p.probe)
+		}
+	}
+	unlock, err := a.lockCommit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	a.step("commit-folders")
+	done, err := stage.Commit(r.Plan.Name)
+	if err != nil {
+		return nil, err
+	}
+	rec := newRecord(r, done.Ref)
+	t.dir = done.Work
+	if err := a.commit(ctx, t, p, rec, nil); err != nil {
+		return nil, err
+	}
+	return rec, nil
+}
+
+func grantError(connector string, unknown []string, p *Probe) error {
+	e := &GrantError{Connector: connector, Unknown: unknown}
+	for _, t := range p.Tools {
+		e.Has = append(e.Has, t.Name)
+	}
+	return e
+}
+
+// needsForm tells whether a person is asked: not when the command line already
+// gave every field a value or there is nothing to ask.
+func (a *Activator) needsForm(t *trial, given map[string]Given) bool {
+	return slices.ContainsFunc(t.values.fields, func(f manifest.Field) bool {
+		_, ok := given[f.Name]
+		return !ok
+	})
+}
+
+// newRecord fills in what the bundle and the index say.
+func newRecord(r Request, ref install.Ref) *Record {
+	m, ix := r.Bundle.Manifest(), r.Bundle.Index()
+	return &Record{
+		Name: r.Plan.Name, Connector: m.ID, Version: ref.Version, VersionString: m.VersionString, Digest: ref.Digest,
+		Index: IndexRef{URL: ix.Location(), Digest: ix.Digest()}, Files: pinsOf(r.Bundle.Files()),
+		Type: m.Type, Scope: m.Scope,
+		Auth:      authRef(m.Auth),
+		MCPConfig: serverRef(m.Server), Grant: r.Grant, Sandbox: SandboxRef{Mode: r.Mode}, Mounts: []MountRef{},
+	}
+}
+
+// commit makes the proof true: vault generation, tool definitions, record. The
+// caller holds the commit lock and the activation's lock. present is the
+// record that is replaced, nil on a first install.
+func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, present *Record) error {
+	if err := a.commitSecrets(ctx, t, rec); err != nil {
+		return err
+	}
+	rec.Env, rec.AuthState, rec.Runtimes = t.values.plain(), p.state, t.runtimes
+	rec.Verify = VerifyRef{Ran: p.outcome.Ran, OK: p.outcome.OK, Message: form.Clean(p.outcome.Message), ElapsedMS: p.outcome.Elapsed.Milliseconds()}
+	if p.outcome.Ran {
+		rec.Verify.When = a.Now().UTC()
+	}
+	enforced := a.Sandbox.Enforced(t.policy())
+	policy := t.policy()
+	rec.Sandbox.Mode, rec.Sandbox.Enforced = string(enforced.Mode), enforced.Sentence
+	rec.Sandbox.Network, rec.Sandbox.Paths = policy.Network.Hosts, policy.Write
+	if p.probe != nil && (present == nil || len(present.Tools) == 0) {
+		a.step("write-tools")
+		if err := a.writeTools(t.name, p.probe.Tools, present); err != nil {
+			return err
+		}
+		rec.Tools, rec.Probe = toolRefs(t.manifest, p.probe.Tools, rec.Grant), p.probe
+	}
+	if rec.Tools == nil {
+		rec.Tools = []ToolRef{}
+	}
+	rec.UpdatedAt = a.Now().UTC()
+	if rec.InstalledAt.IsZero() {
+		rec.InstalledAt = rec.UpdatedAt
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	a.step("write-record")
+	if err := a.Records().write(rec); err != nil {
+		return err
+	}
+	a.step("remove-old-vault")
+	return a.dropOldVaults(rec)
+}
+
+// commitSecrets writes the secrets as a new generation of the vault, which no
+// record names yet.
+func (a *Activator) commitSecrets(ctx context.Context, t *trial, rec *Record) error {
+	hs := t.values.handles()
+	rec.Vault, rec.Secrets = 0, []SecretRef{}
+	if len(hs) == 0 {
+		return nil
+	}
+	gens, err := a.Keys.Generations(t.name)
+	if err != nil {
+		return err
+	}
+	rec.Vault = 1
+	if len(gens) > 0 {
+		rec.Vault = slices.Max(gens) + 1
+	}
+	a.step("write-vault")
+	if err := a.Keys.Put(ctx, t.name, rec.Vault, hs); err != nil {
+		return err
+	}
+	store, err := a.Keys.Describe()
+	if err != nil {
+		return err
+	}
+	for _, h := range hs {
+		rec.Secrets = append(rec.Secrets, SecretRef{Name: h.Name, Store: string(store.Backend), ExpiresAt: h.ExpiresAt})
+	}
+	return nil
+}
+
+// dropOldVaults removes the generations that the written record does not name.
+// The record is committed: what cannot be removed now, the next sweep removes.
+func (a *Activator) dropOldVaults(rec *Record) error {
+	var keep []int64
+	if rec.Vault > 0 {
+		keep = append(keep, rec.Vault)
+	}
+	if err := a.Keys.Remove(rec.Name, keep...); err != nil {
+		a.say("removing the replaced vault of %q: %v", rec.Name, err)
+	}
+	return nil
+}
+
+// secretsOf loads the vault of a record; a record without secrets never
+// touches the key store.
+func (a *Activator) secretsOf(ctx context.Context, rec *Record) ([]keystore.Handle, error) {
+	if rec.Vault == 0 {
+		return nil, nil
+	}
+	return a.Keys.Load(ctx, rec.Name, rec.Vault)
+}

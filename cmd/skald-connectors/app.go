@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate"
+	"skald-connectors/connectors"
+	"skald-connectors/fetch"
+	"skald-connectors/form"
+	"skald-connectors/install"
+	"skald-connectors/keystore"
+	"skald-connectors/sandbox"
+)
+
+// program is the prefix of everything that is said on standard error.
+const program = "skald-connectors"
+
+// version is set by the linker; a plain go build names the module's own.
+var version = ""
+
+// errInterrupted is the cause of a context that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// hooks are the seams that tests need and users do not have.
+type hooks struct {
+	step     func(string)
+	now      func() time.Time
+	builtin  fs.FS
+	keychain keystore.Keychain
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runWith(ctx, args, env, stdin, stdout, stderr, hooks{now: time.Now, builtin: connectors.Tree()})
+}
+
+func runWith(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, h hooks) int {
+	ctx, stop := withSignals(ctx)
+	defer stop()
+	a := &app{environ: env, stdin: stdin, stdout: stdout, stderr: stderr, hooks: h}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return a.finish(err)
+}
+
+// withSignals cancels the context at the first signal that asks us to end. The
+// handler stays: a second signal does not cut the clean-up short.
+func withSignals(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-ch:
+			cancel(errInterrupted)
+		case <-done:
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); close(done); cancel(nil) }
+}
+
+// app is one run: what it was given and the global flags.
+type app struct {
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	hooks          hooks
+
+	homeFlag, indexFlag, keystoreFlag, color string
+	json, noInput, quiet, verbose            bool
+
+	progress *progress
+	opened   *form.Terminal
+}
+
+// getenv looks a variable up in the environment that this run was given.
+func (a *app) getenv(name string) string {
+	for _, kv := range slices.Backward(a.environ) {
+		if n, v, ok := strings.Cut(kv, "="); ok && n == name {
+			return v
+		}
+	}
+	return ""
+}
+
+func versionString() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   program,
+		Short: "Install connectors for AI agents: verified, pinned, with their secrets out of sight",
+		Long: "skald-connectors takes a connector (an MCP server with credentials) from a marketplace\n" +
+			"to a working, verified tool inside whatever agent you use.",
+		Example: "  skald-connectors search mail\n  skald-connectors info email\n  skald-connectors install email",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q", args[0])
+			}
+			return nil
+		},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, SilenceUsage: true,
+		Version: versionString(),
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err.Error()} })
+	f := root.PersistentFlags()
+	f.StringVar(&a.homeFlag, "home", "", "folder that holds everything of this program (`DIR`)")
+	f.StringVar(&a.indexFlag, "index", "", "marketplace: an https `URL`, a folder, or builtin")
+	f.StringVar(&a.keystoreFlag, "keystore", "", "where the key of your secrets is kept: keychain, passphrase or keyfile")
+	f.BoolVar(&a.json, "json", false, "print one JSON document in place of text")
+	f.BoolVar(&a.noInput, "no-input", false, "never ask; fail and name the flag that would have answered")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "say only results and errors")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what is done")
+	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
+	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
+	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(),
+		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.secretsCommand(), a.uninstallCommand(),
+		a.catalogCommand(), a.versionCommand(), exitCodesTopic())
+	addDocs(root)
+	for _, c := range root.Commands() {
+		wrapArgs(c)
+	}
+	return root
+}
+
+// wrapArgs turns the refusals of cobra's argument checks into usage errors.
+func wrapArgs(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &usageError{err.Error()}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+// terminals tells whether a person sits at both ends: a prompt with only one
+// of them would wait for ever, or be written into a file.
+func (a *app) interactive() bool {
+	if a.noInput || a.json || truthy(a.getenv("CI")) {
+		return false
+	}
+	return isTerminal(a.stdin) && isTerminal(a.stdout)
+}
+
+func truthy(s string) bool { return s != "" && s != "0" && !strings.EqualFold(s, "false") }
+
+// terminal opens the form's terminal, once; nil where nobody can be asked.
+func (a *app) terminal() *form.Terminal {
+	if a.opened != nil || !a.interactive() {
+		return a.opened
+	}
+	in, _ := a.stdin.(*os.File)
+	out, ok := a.stderr.(*os.File)
+	if !ok || !isTerminal(out) {
+		out, _ = a.stdout.(*os.File)
+	}
+	t, err := form.Open(in, out, form.Options{Term: a.getenv("TERM"), Accessible: truthy(a.getenv("ACCESSIBLE")), Color: a.colored(out), Home: a.getenv("HOME")})
+	if err == nil {
+		a.opened = t
+	}
+	return a.opened
+}
+
+func (a *app) colored(w io.Writer) bool {
+	switch a.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" && isTerminal(w)
+}
+
+// say writes one line for people to standard error.
+func (a *app) say(format string, args ...any) {
+	if a.quiet {
+		return
+	}
+	a.clearProgress()
+	fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// marketplace opens the chosen marketplace.
+func (a *app) marketplace(location, home string) (*fetch.Marketplace, error) {
+	return fetch.Open(fetch.Options{
+		Location: location, Builtin: a.hooks.builtin, CacheDir: filepath.Join(home, "cache"),
+		Env: a.getenv, Now: a.hooks.now, Progress: a.showEvent, UserAgent: program + "/" + versionString(),
+	})
+}
+
+// activator builds what the flows work with, without touching the disk.
+func (a *app) activator(home string, mode string) (*activate.Activator, error) {
+	box, err := sandbox.New(sandbox.Mode(mode))
+	if err != nil {
+		return nil, err
+	}
+	keys, err := a.keystore(home)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := a.transport()
+	if err != nil {
+		return nil, err
+	}
+	act := &activate.Activator{
+		Home: home, Store: install.Open(home), Keys: keys, Sandbox: box, Environ: a.environ, Now: a.hooks.now,
+		HTTP: activate.HTTPClient(transport), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) },
+	}
+	if t := a.terminal(); t != nil {
+		act.Person = &person{app: a, term: t}
+	}
+	return act, nil
+}

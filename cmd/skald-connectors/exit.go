@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate"
+	"skald-connectors/fetch"
+	"skald-connectors/form"
+	"skald-connectors/install"
+	"skald-connectors/keystore"
+	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
+)
+
+// The exit codes: a closed table (cli.md).
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRefused     = 3
+	exitNotFound    = 4
+	exitConnector   = 5
+	exitIntegrity   = 6
+	exitKeystore    = 7
+	exitUnenforced  = 8
+	exitInterrupted = 130
+)
+
+// exitMeanings is the table that `help exit-codes` prints.
+var exitMeanings = []struct {
+	code    int
+	meaning string
+}{
+	{exitDone, "done"},
+	{exitFailed, "failed; the message says what and what to do next"},
+	{exitUsage, "wrong usage, or a guard refused"},
+	{exitRefused, "the credentials were refused by verify"},
+	{exitNotFound, "not installed, or not found"},
+	{exitConnector, "the connector failed to run"},
+	{exitIntegrity, "bytes do not match what is pinned, or the index is not trusted"},
+	{exitKeystore, "the key store cannot be used: locked, absent, damaged or timed out"},
+	{exitUnenforced, "a protection that was asked for cannot be enforced on this machine"},
+	{exitInterrupted, "interrupted"},
+}
+
+func exitCodesTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("The exit codes of every command:\n\n")
+	for _, e := range exitMeanings {
+		fmt.Fprintf(&b, "  %3d  %s\n", e.code, e.meaning)
+	}
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: strings.TrimRight(b.String(), "\n")}
+}
+
+// usageError is a command line that cannot be carried out as it stands.
+type usageError struct{ msg string }
+
+func (e *usageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// hintError is an error with advice of the command that met it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+
+func withHint(err error, format string, args ...any) error {
+	return &hintError{err: err, hint: fmt.Sprintf(format, args...)}
+}
+
+// exitError carries a code of its own, for outcomes that were already said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// finish says what went wrong and returns the exit code.
+func (a *app) finish(err error) int {
+	a.clearProgress()
+	if err == nil {
+		return exitDone
+	}
+	code, hint := classify(err)
+	if code == exitInterrupted {
+		fmt.Fprintf(a.stderr, "%s: interrupted; nothing was changed that was not finished\n", program)
+		return code
+	}
+	message := form.Clean(err.Error())
+	fmt.Fprintf(a.stderr, "%s: %s\n", program, message)
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
+	}
+	if a.json {
+		doc, jerr := json.MarshalIndent(map[string]any{"error": map[string]any{"exit_code": code, "message": message, "hint": hint}}, "", "  ")
+		if jerr == nil {
+			fmt.Fprintf(a.stdout, "%s\n", doc)
+		}
+	}
+	return code
+}
+
+// classify gives each error its exit code and, where there is something to do,
+// its advice.
+func classify(err error) (int, string) {
+	var (
+		coded *exitError
+		hint  *hintError
+	)
+	if errors.As(err, &hint) {
+		code, _ := classify(hint.err)
+		return code, hint.hint
+	}
+	if errors.As(err, &coded) {
+		_, advice := classify(coded.err)
+		return coded.code, advice
+	}
+	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) || errors.Is(err, form.ErrAborted) {
+		return exitInterrupted, ""
+	}
+	for _, try := range []func(error) (int, string, bool){usageCode, activationCode, trustCode, machineCode} {
+		if code, advice, ok := try(err); ok {
+			return code, advice
+		}
+	}
+	return exitFailed, ""
+}
+
+func usageCode(err error) (int, string, bool) {
+	var (
+		usage   *usageError
+		given   *activate.GivenError
+		missing *activate.MissingError
+		taken   *activate.TakenError
+		name    *activate.NameError
+		unsup   *activate.UnsupportedError
+		grant   *activate.GrantError
+		secret  *activate.SecretArgumentError
+	)
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage, fmt.Sprintf("see %s --help", program), true
+	case errors.As(err, &given):
+		if given.SecretArgument {
+			return exitUsage, fmt.Sprintf("use --secret-file %s=PATH, --secret-env %s=VARIABLE, or --answers FILE", given.Name, given.Name), true
+		}
+		return exitUsage, "", true
+	case errors.As(err, &missing):
+		return exitUsage, missingHint(missing), true
+	case errors.As(err, &taken):
+		return exitUsage, fmt.Sprintf("change it with %s configure %s, or add a second one with --as NAME", program, taken.Name), true
+	case errors.As(err, &name):
+		return exitUsage, "a name is lower-case letters, digits, \".\", \"_\" and \"-\", at most 64", true
+	case errors.As(err, &unsup):
+		return exitUsage, "", true
+	case errors.As(err, &grant):
+		return exitUsage, "its tools are " + strings.Join(grant.Has, ", "), true
+	case errors.As(err, &secret):
+		return exitUsage, "the connector's author can use mcp_config.env for it", true
+	}
+	return 0, "", false
+}
+
+// missingHint names the flag that answers each missing field.
+func missingHint(e *activate.MissingError) string {
+	flags := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		flags[i] = fmt.Sprintf("--set %s=…", f.Name)
+		if f.Secret {
+			flags[i] = fmt.Sprintf("--secret-file %s=PATH", f.Name)
+		}
+	}
+	return "run it in a terminal, or give " + strings.Join(flags, " ") + " (or --answers FILE)"
+}
+
+func activationCode(err error) (int, string, bool) {
+	var (
+		gone    *activate.NotInstalledError
+		refused *activate.RefusedError
+		probe   *activate.ProbeError
+		runtime *activate.RuntimeError
+	)
+	switch {
+	case errors.As(err, &gone):
+		return exitNotFound, fmt.Sprintf("see what is installed with %s list", program), true
+	case errors.As(err, &refused):
+		return exitRefused, "nothing was stored; run it again with the right values", true
+	case errors.As(err, &probe):
+		return exitConnector, "", true
+	case errors.As(err, &runtime):
+		return exitConnector, runtimeHint(runtime), true
+	}
+	return 0, "", false
+}
+
+func runtimeHint(e *activate.RuntimeError) string {
+	want := ""
+	if e.Range != "" {
+		want = " " + e.Range
+	}
+	switch e.Program {
+	case "python3", "python":
+		return fmt.Sprintf("install Python%s (Debian and Ubuntu: apt install python3; macOS: brew install python; Windows: winget install Python.Python.3)", want)
+	case "node", "npx":
+		return fmt.Sprintf("install Node.js%s (nodejs.org, or your system's package nodejs)", want)
+	}
+	return fmt.Sprintf("install %s%s and make sure that PATH names its folder", e.Program, want)
+}
+
+func trustCode(err error) (int, string, bool) {
+	var (
+		pin      *fetch.PinError
+		disagree *manifest.DisagreeError
+		changed  *install.ChangedError
+		script   *activate.UnpinnedScriptError
+		notFound *fetch.NotFoundError
+		broken   *fetch.BrokenError
+		page     *fetch.WebPageError
+		offline  *fetch.UnreachableError
+	)
+	switch {
+	case errors.As(err, &pin), errors.As(err, &disagree), errors.As(err, &script):
+		return exitIntegrity, "nothing was installed; the marketplace's publisher has to mend this", true
+	case errors.As(err, &changed):
+		return exitIntegrity, "the file on disk is not the one that was installed; uninstall and install the connector again", true
+	case errors.As(err, &broken):
+		return exitIntegrity, "", true
+	case errors.As(err, &notFound):
+		if len(notFound.Near) > 0 {
+			return exitNotFound, "did you mean " + strings.Join(notFound.Near, " or ") + "?", true
+		}
+		return exitNotFound, fmt.Sprintf("look for it with %s search WORD", program), true
+	case errors.As(err, &page):
+		return exitFailed, "a sign-in page of this network, or a proxy, answers in its place; open a browser and sign in", true
+	case errors.As(err, &offline):
+		return exitFailed, "check the network; the connectors that come with this program need none: --index builtin", true
+	}
+	return 0, "", false
+}
+
+func machineCode(err error) (int, string, bool) {
+	var (
+		key  *keystore.Error
+		held *sandbox.UnenforceableError
+	)
+	switch {
+	case errors.As(err, &key):
+		return exitKeystore, keystoreHint(key), true
+	case errors.As(err, &held):
+		return exitUnenforced, "", true
+	}
+	return 0, "", false
+}
+
+func keystoreHint(e *keystore.Error) string {
+	switch e.Kind {
+	case keystore.NotChosen, keystore.Unavailable:
+		return "without a keychain here, choose another place for the key: --keystore passphrase or --keystore keyfile"
+	case keystore.Locked:
+		return "unlock your keychain and run the command again"
+	case keystore.TimedOut:
+		return "the keychain does not answer: is it waiting for a password in a window somewhere?"
+	case keystore.WrongPassphrase:
+		return "run the command again with the passphrase that was set; it cannot be recovered"
+	case keystore.KeyMissing:
+		return "the key of your secrets is gone from where it was kept; restore it from a backup, or uninstall and install the connectors again"
+	case keystore.Damaged, keystore.Replaced:
+		return "the file was left as it is; restore it from a backup, or uninstall and install the connector again"
+	case keystore.Conflict:
+		return "leave --keystore away to use the recorded one"
+	}
+	return ""
+}

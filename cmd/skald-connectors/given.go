@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate"
+	"skald-connectors/internal/exactjson"
+	"skald-connectors/keystore"
+)
+
+const (
+	// valueLimit is what is read of a value's file: one byte more than a value
+	// may have (format.md section 4), a line end and a byte order mark.
+	valueLimit = 64<<10 + 8
+	// answersLimit bounds an answers file: a hundred values of full length.
+	answersLimit = 8 << 20
+)
+
+// givenFlags are the ways to give values without a terminal.
+type givenFlags struct {
+	set, secretFile, secretEnv []string
+	answers                    string
+}
+
+func (g *givenFlags) register(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&g.set, "set", nil, "value of a field that is no secret (`NAME=VALUE`)")
+	f.StringArrayVar(&g.secretFile, "secret-file", nil, "file that holds a value, - for standard input (`NAME=PATH`)")
+	f.StringArrayVar(&g.secretEnv, "secret-env", nil, "environment variable that holds a value (`NAME=VARIABLE`)")
+	f.StringVar(&g.answers, "answers", "", "JSON object with values by name, - for standard input (`FILE`)")
+}
+
+func (g *givenFlags) any() bool {
+	return len(g.set)+len(g.secretFile)+len(g.secretEnv) > 0 || g.answers != ""
+}
+
+// read gathers the values. A name that is given twice is refused: which one
+// counts should not depend on the order of flags.
+func (g *givenFlags) read(a *app) (map[string]activate.Given, error) {
+	out := map[string]activate.Given{}
+	add := func(name string, v activate.Given) error {
+		if _, twice := out[name]; twice {
+			return usagef("%s is given twice", name)
+		}
+		out[name] = v
+		return nil
+	}
+	stdinUsed := ""
+	for _, kv := range g.set {
+		name, value, err := pair("--set", kv)
+		if err == nil {
+			err = add(name, activate.Given{Value: keystore.NewSecret(value), Source: "--set", Public: true})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, kv := range g.secretFile {
+		name, path, err := pair("--secret-file", kv)
+		if err != nil {
+			return nil, err
+		}
+		data, err := a.readInput("--secret-file "+name, path, valueLimit, &stdinUsed)
+		if err == nil {
+			err = add(name, activate.Given{Value: keystore.NewSecret(string(data)), Source: "--secret-file"})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, kv := range g.secretEnv {
+		name, variable, err := pair("--secret-env", kv)
+		if err != nil {
+			return nil, err
+		}
+		value := a.getenv(variable)
+		if value == "" {
+			return nil, usagef("--secret-env %s: the variable %s is not set", name, variable)
+		}
+		if err := add(name, activate.Given{Value: keystore.NewSecret(value), Source: "--secret-env"}); err != nil {
+			return nil, err
+		}
+	}
+	if g.answers == "" {
+		return out, nil
+	}
+	data, err := a.readInput("--answers", g.answers, answersLimit, &stdinUsed)
+	if err != nil {
+		return nil, err
+	}
+	return out, readAnswers(data, add)
+}
+
+func pair(flag, kv string) (name, value string, err error) {
+	name, value, ok := strings.Cut(kv, "=")
+	if !ok || name == "" {
+		return "", "", usagef("%s takes NAME=VALUE; the \"=\" or the name is missing", flag) // never the text: it may be a secret
+	}
+	return name, value, nil
+}
+
+// readInput reads a named file, or standard input once.
+func (a *app) readInput(what, path string, limit int64, stdinUsed *string) ([]byte, error) {
+	var r io.Reader
+	if path == "-" {
+		if *stdinUsed != "" {
+			return nil, usagef("%s and %s cannot both read standard input", *stdinUsed, what)
+		}
+		*stdinUsed = what
+		r = a.stdin
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, usagef("%s: %v", what, err)
+		}
+		defer f.Close()
+		r = f
+	}
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, usagef("%s: %v", what, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, usagef("%s: more than %d KiB", what, limit>>10)
+	}
+	return []byte(strings.TrimPrefix(string(data), "\uFEFF")), nil
+}
+
+// readAnswers reads an object of values by name; numbers and booleans count as
+// their text. Its errors never quote the document.
+func readAnswers(data []byte, add func(string, activate.Given) error) error {
+	doc, repeats, err := exactjson.Parse(data, 2)
+	if err != nil {
+		var syntax *exactjson.SyntaxError
+		if errors.As(err, &syntax) {
+			return usagef("--answers: not a flat JSON object: line %d, column %d", syntax.Line, syntax.Col)
+		}
+		return usagef("--answers: not a flat JSON object")
+	}
+	if doc.Kind != exactjson.Object {
+		return usagef("--answers: not a JSON object")
+	}
+	if len(repeats) > 0 {
+		return usagef("--answers: %s is given twice", repeats[0].Key)
+	}
+	for _, m := range doc.Members {
+		switch m.Value.Kind {
+		case exactjson.Null:
+			continue
+		case exactjson.String, exactjson.Number, exactjson.Bool:
+		default:
+			return usagef("--answers: %s is not a string, a number or a boolean", m.Key)
+		}
+		if err := add(m.Key, activate.Given{Value: keystore.NewSecret(m.Value.Str), Source: "--answers"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+
+	"skald-connectors/internal/atomicfile"
+)
+
+// publicMarketplace is the index that is used when nothing else is named.
+const publicMarketplace = "https://connectors.skaldagent.net"
+
+// settingsLimit bounds HOME/settings.json, which holds a few short values.
+const settingsLimit = 64 << 10
+
+// home is the folder of everything that this program keeps (cli.md, global
+// flags). It is the only place that knows the platform's conventions.
+func (a *app) home() (string, error) {
+	for _, named := range []string{a.homeFlag, a.getenv("SKALD_CONNECTORS_HOME")} {
+		if named != "" {
+			abs, err := filepath.Abs(named)
+			if err != nil {
+				return "", fmt.Errorf("finding the home folder: %w", err)
+			}
+			return abs, nil
+		}
+	}
+	user := a.getenv("HOME")
+	if runtime.GOOS == "windows" {
+		user = a.getenv("USERPROFILE")
+	}
+	if user == "" || !filepath.IsAbs(user) {
+		return "", usagef("the home folder is not known: HOME is not set to an absolute path; name one with --home DIR")
+	}
+	switch runtime.GOOS {
+	case "windows": // not AppData: the store builds of clients see a private copy of it
+		return filepath.Join(user, "."+program), nil
+	case "darwin":
+		return filepath.Join(user, "Library", "Application Support", program), nil
+	}
+	if data := a.getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		return filepath.Join(data, program), nil
+	}
+	return filepath.Join(user, ".local", "share", program), nil
+}
+
+// settings is HOME/settings.json: defaults that a person or an installer
+// wrote. Only reading it is this program's business.
+type settings struct {
+	Format   int    `json:"format"`
+	Index    string `json:"index"`
+	Keystore string `json:"keystore"`
+}
+
+func readSettings(home string) (settings, error) {
+	path := filepath.Join(home, "settings.json")
+	data, err := atomicfile.Read(path, settingsLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return settings{}, nil
+	}
+	var s settings
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err == nil && s.Format > 1 {
+		err = fmt.Errorf("it has format %d and this program knows 1: it was written by a newer version", s.Format)
+	}
+	if err != nil {
+		return settings{}, fmt.Errorf("reading the settings file %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// location is the marketplace that this run uses: flag, variable, settings
+// file, the public one.
+func (a *app) location(home string) (string, error) {
+	for _, named := range []string{a.indexFlag, a.getenv("SKALD_CONNECTORS_INDEX")} {
+		if named != "" {
+			return named, nil
+		}
+	}
+	s, err := readSettings(home)
+	if err != nil {
+		return "", err
+	}
+	if s.Index != "" {
+		return s.Index, nil
+	}
+	return publicMarketplace, nil
+}

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate"
+	"skald-connectors/fetch"
+	"skald-connectors/keystore"
+)
+
+type installOptions struct {
+	ids         []string
+	as          string
+	given       givenFlags
+	yes         bool
+	noVerify    bool
+	noDeps      bool
+	allowOther  bool
+	sandbox     string
+	allow, deny []string
+}
+
+func (a *app) installCommand() *cobra.Command {
+	o := &installOptions{}
+	c := &cobra.Command{
+		Use:     "install ID…",
+		GroupID: "main",
+		Short:   "Install a connector: download, check, ask, verify, record",
+		Long: "install downloads a connector, checks every file against its pinned SHA-256 and size,\n" +
+			"asks for its settings, runs its verify command, starts its server once to list its\n" +
+			"tools, puts secrets into the key store and writes the activation record. Until the\n" +
+			"last step nothing is stored; interrupting it leaves the machine as it was.",
+		Example: "  skald-connectors install email\n" +
+			"  skald-connectors install email --as work\n" +
+			"  skald-connectors install email --yes --set EMAIL_IMAP_HOST=imap.example.org --secret-file EMAIL_PASSWORD=pw.txt",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ids = args
+			return a.install(cmd.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.as, "as", "", "name of the activation, for a second account (`NAME`)")
+	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plan")
+	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
+	f.BoolVar(&o.noDeps, "no-deps", false, "do not install dependencies; they are here already")
+	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
+	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto or none")
+	f.StringArrayVar(&o.allow, "allow", nil, "let only this tool through (`TOOL`, repeatable)")
+	f.StringArrayVar(&o.deny, "deny", nil, "keep this tool back (`TOOL`, repeatable)")
+	o.given.register(c)
+	return c
+}
+
+func (a *app) install(ctx context.Context, o *installOptions) error {
+	if len(o.ids) > 1 && o.as != "" {
+		return usagef("--as names one activation, and %d connectors are named", len(o.ids))
+	}
+	if len(o.ids) > 1 && o.given.any() {
+		return usagef("values can be given for one connector at a time, and %d are named", len(o.ids))
+	}
+	if dup := firstRepeated(o.ids); dup != "" {
+		return usagef("%q is named twice", dup)
+	}
+	given, err := o.given.read(a)
+	if err != nil {
+		return err
+	}
+	a.startProgress()
+	s, err := a.openShop(ctx, fetch.Refresh)
+	if err != nil {
+		return err
+	}
+	act, err := a.activator(s.home, o.sandbox)
+	if err != nil {
+		return err
+	}
+	plans, err := a.agreeAll(ctx, act, s, o, given)
+	if err != nil {
+		return err
+	}
+	return a.installAll(ctx, act, s, o, plans, given)
+}
+
+func firstRepeated(list []string) string {
+	for i, s := range list {
+		if slices.Contains(list[:i], s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// agreeAll plans every connector and gets a yes for each, before anything is
+// downloaded.
+func (a *app) agreeAll(ctx context.Context, act *activate.Activator, s *shop, o *installOptions, given map[string]activate.Given) ([]*activate.Plan, error) {
+	var plans []*activate.Plan
+	for _, id := range o.ids {
+		e, err := s.index.Lookup(id)
+		if err != nil {
+			return nil, err
+		}
+		name := orElse(o.as, id)
+		p, err := act.Plan(ctx, s.market, s.index, e, name, o.noDeps)
+		if err != nil {
+			return nil, err
+		}
+		notes, err := act.CheckGiven(p, given)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range notes {
+			a.say("note: %s", n)
+		}
+		for _, d := range p.Diagnostics {
+			if a.verbose {
+				a.say("note: %s", d.String())
+			}
+		}
+		if err := a.agree(ctx, p, s, o); err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+// agree shows one plan and asks.
+func (a *app) agree(ctx context.Context, p *activate.Plan, s *shop, o *installOptions) error {
+	text := a.planText(p, s.from())
+	term := a.terminal()
+	switch {
+	case term == nil && p.Loud != "" && !o.allowOther:
+		return withHint(usagef("%s: %s", p.Name, p.Loud), "agree to it with --allow-command")
+	case o.yes && (p.Loud == "" || o.allowOther):
+		if !a.quiet {
+			a.say("%s", strings.TrimRight(text, "\n"))
+		}
+		return nil
+	case term == nil && !p.NeedsConsent():
+		return nil
+	case term == nil:
+		return withHint(usagef("installing %q runs code of the connector on this machine, and nobody can be asked", p.Name), "agree to it with --yes")
+	}
+	a.clearProgress()
+	if p.Loud != "" && !o.allowOther {
+		a.say("%s", text)
+		ok, err := term.Type(ctx, fmt.Sprintf("%s. Type %s to install it all the same", p.Loud, p.Name), p.Name)
+		return declined(ok, err, p.Name)
+	}
+	ok, err := term.Confirm(ctx, fmt.Sprintf("Install %s?", p.Name), text, "Install", "Cancel")
+	return declined(ok, err, p.Name)
+}
+
+func declined(ok bool, err error, name string) error {
+	if err == nil && !ok {
+		return &exitError{exitFailed, fmt.Errorf("%q was not installed: you said no", name)}
+	}
+	return err
+}
+
+// installAll downloads all bundles side by side and installs one after the
+// other. One that fails does not stop the others; the first failure decides
+// the exit code.
+func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, o *installOptions, plans []*activate.Plan, given map[string]activate.Given) error {
+	for _, p := range plans {
+		undo, err := act.PrepareKeys(ctx, p, given)
+		if err != nil {
+			return err
+		}
+		defer undo()
+	}
+	bundles := a.downloadAll(ctx, s, plans)
+	var done []*activate.Record
+	var first error
+	for i, p := range plans {
+		err := bundles[i].err
+		if err == nil && !bytes.Equal(bundles[i].bundle.Entry().Raw, p.Entry.Raw) {
+			err = withHint(fmt.Errorf("installing %q: the marketplace published another version after the plan was shown", p.Name), "run the command again to see its plan")
+		}
+		if err == nil {
+			var rec *activate.Record
+			rec, err = act.Install(ctx, activate.Request{Plan: p, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
+				Grant: activate.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox})
+			if rec != nil {
+				done = append(done, rec)
+			}
+		}
+		if err != nil && first == nil {
+			first = err
+		} else if err != nil {
+			a.finish(err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	a.clearProgress()
+	if len(done) > 0 || first == nil {
+		if err := a.reportInstalled(act, done); err != nil {
+			return err
+		}
+	}
+	if first != nil && a.json && len(done) > 0 {
+		a.json = false // the one document is out; the error goes to standard error only
+	}
+	return first
+}
+
+type download struct {
+	bundle *fetch.Bundle
+	err    error
+}
+
+func (a *app) downloadAll(ctx context.Context, s *shop, plans []*activate.Plan) []download {
+	out := make([]download, len(plans))
+	finished := make(chan struct{})
+	a.showFiles()
+	for i, p := range plans {
+		go func() {
+			out[i].bundle, out[i].err = s.market.Bundle(ctx, p.Index, p.Entry)
+			finished <- struct{}{}
+		}()
+	}
+	for range plans {
+		<-finished
+	}
+	return out
+}
+
+// reportInstalled says what was done and what to do next.
+func (a *app) reportInstalled(act *activate.Activator, done []*activate.Record) error {
+	if a.json {
+		return a.printJSON(map[string]any{"installed": done})
+	}
+	for _, rec := range done {
+		fmt.Fprint(a.stdout, installedText(act, rec))
+	}
+	return nil
+}
+
+func installedText(act *activate.Activator, rec *activate.Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s is installed: %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
+	if rec.AuthState == activate.Pending {
+		fmt.Fprintf(&b, "  It stays parked until `%s verify %s` passes.\n", program, rec.Name)
+	}
+	granted := 0
+	for _, t := range rec.Tools {
+		if t.Granted {
+			granted++
+		}
+	}
+	if len(rec.Tools) > 0 {
+		fmt.Fprintf(&b, "  tools     %d of %d let through\n", granted, len(rec.Tools))
+	}
+	fmt.Fprintf(&b, "  settings  %s\n", act.Records().Path(rec.Name))
+	if len(rec.Secrets) > 0 {
+		fmt.Fprintf(&b, "  secrets   %s, encrypted; their key is %s\n", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
+	}
+	fmt.Fprintf(&b, "  sandbox   %s\n", rec.Sandbox.Enforced)
+	fmt.Fprintf(&b, "  next      %s info %s shows it, %s configure %s changes it\n", program, rec.Name, program, rec.Name)
+	return b.String()
+}
+
+func versionOf(rec *activate.Record) string {
+	if rec.VersionString == "" {
+		return fmt.Sprintf("version %d", rec.Version)
+	}
+	return fmt.Sprintf("%s (version %d)", rec.VersionString, rec.Version)
+}
+
+// completeIDs offers the ids of the index that is here already.
+func (a *app) completeIDs(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	home, err := a.home()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	location, err := a.location(home)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.quiet = true
+	s, err := a.readShop(cmd.Context(), home, location, fetch.Offline)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found, err := s.index.Search(fetch.Query{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, e := range found {
+		if strings.HasPrefix(e.ID, prefix) && !slices.Contains(args, e.ID) && e.Broken == "" {
+			out = append(out, e.ID+"\t"+e.Name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNames offers what is installed.
+func (a *app) completeNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	home, err := a.home()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := activate.OpenRecords(home).List()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, l := range list {
+		if strings.HasPrefix(l.Name, prefix) {
+			out = append(out, l.Name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate"
+	"skald-connectors/fetch"
+	"skald-connectors/form"
+	"skald-connectors/install"
+	"skald-connectors/manifest"
+)
+
+func (a *app) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		GroupID: "find",
+		Short:   "List what is installed",
+		Long:    "list shows every installed connector with its state: ready, pending (saved unverified),\nunauthorized (a credential is missing), expired or broken. It asks no network.",
+		Example: "  skald-connectors list\n  skald-connectors list --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context()) },
+	}
+}
+
+// listLine is one activation as list prints it.
+type listLine struct {
+	Name          string           `json:"name"`
+	Connector     string           `json:"connector"`
+	Version       manifest.Version `json:"version"`
+	VersionString string           `json:"version_string"`
+	State         string           `json:"state"`
+	Update        manifest.Version `json:"update"` // 0 = none known
+	Mounts        []string         `json:"mounts"`
+	Problem       string           `json:"problem,omitempty"`
+}
+
+func (a *app) list(ctx context.Context) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	listed, err := activate.OpenRecords(home).List()
+	if err != nil {
+		return err
+	}
+	store := install.Open(home)
+	lines := make([]listLine, len(listed))
+	for i, l := range listed {
+		lines[i] = describe(store, l)
+	}
+	a.addUpdates(ctx, home, listed, lines)
+	if a.json {
+		return a.printJSON(map[string]any{"activations": lines})
+	}
+	if len(lines) == 0 {
+		a.say("nothing is installed; find something with %s search", program)
+		return nil
+	}
+	rows := make([][]string, len(lines))
+	for i, l := range lines {
+		update := ""
+		if l.Update > 0 {
+			update = "yes"
+		}
+		rows[i] = []string{l.Name, l.Connector, l.VersionString, l.State, update, strings.Join(l.Mounts, ", ")}
+	}
+	if err := table(a.stdout, []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE", "MOUNTED IN"}, rows); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if l.Problem != "" {
+			a.say("%s: %s", l.Name, form.Clean(l.Problem))
+		}
+	}
+	return nil
+}
+
+func describe(store *install.Store, l activate.Listed) listLine {
+	line := listLine{Name: l.Name, State: "broken", Mounts: []string{}}
+	if l.Err != nil {
+		line.Problem = l.Err.Error()
+		return line
+	}
+	r := l.Record
+	line.Connector, line.Version, line.VersionString, line.State = r.Connector, r.Version, displayVersion(r), string(r.AuthState)
+	if _, err := os.Stat(store.WorkDir(r.Name, r.Ref())); err != nil {
+		line.State = "broken"
+		line.Problem = "its files are missing: " + err.Error()
+	}
+	for _, m := range r.Mounts {
+		line.Mounts = append(line.Mounts, m.Client)
+	}
+	return line
+}
+
+func displayVersion(r *activate.Record) string {
+	return manifest.DisplayVersion(manifest.Entry{Version: r.Version, VersionString: r.VersionString})
+}
+
+// addUpdates notes greater versions of the index that is here already; without
+// one nothing is said, since list asks no network.
+func (a *app) addUpdates(ctx context.Context, home string, listed []activate.Listed, lines []listLine) {
+	location, err := a.location(home)
+	if err != nil || len(listed) == 0 {
+		return
+	}
+	m, err := a.marketplace(location, home)
+	if err != nil {
+		return
+	}
+	ix, err := m.Index(ctx, fetch.Offline)
+	if err != nil {
+		return
+	}
+	var ids []string
+	for _, l := range listed {
+		if l.Record != nil {
+			ids = append(ids, l.Record.Connector)
+		}
+	}
+	versions, err := ix.Versions(ids)
+	if err != nil {
+		return
+	}
+	for i, l := range listed {
+		if l.Record != nil && l.Record.Index.URL == ix.Location() && versions[l.Record.Connector] > l.Record.Version {
+			lines[i].Update = versions[l.Record.Connector]
+		}
+	}
+}
+
+type searchOptions struct {
+	words                      []string
+	tag, kind, scope, requires string
+}
+
+func (a *app) searchCommand() *cobra.Command {
+	o := &searchOptions{}
+	c := &cobra.Command{
+		Use:     "search [WORD…]",
+		GroupID: "find",
+		Short:   "Search the marketplace",
+		Long:    "search ranks the connectors of the marketplace over id, name, tags and description.\nWithout words it lists all.",
+		Example: "  skald-connectors search mail\n  skald-connectors search --tag google --type mcp_local",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.words = args
+			return a.search(cmd.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.tag, "tag", "", "only with this tag (`TAG`)")
+	f.StringVar(&o.kind, "type", "", "only of this type: mcp_local or mcp_remote (`TYPE`)")
+	f.StringVar(&o.scope, "scope", "", "only of this scope: user or global (`SCOPE`)")
+	f.StringVar(&o.requires, "requires", "", "only what needs this: API_KEY, OAUTH, NODE, PYTHON… (`NEED`)")
+	return c
+}
+
+// searchLine is one result of search.
+type searchLine struct {
+	ID            string           `json:"id"`
+	Name          string           `json:"name"`
+	Type          string           `json:"type"`
+	Scope         string           `json:"scope"`
+	Version       manifest.Version `json:"version"`
+	VersionString string           `json:"version_string"`
+	Description   string           `json:"description"`
+	Tags          []string         `json:"tags"`
+	Broken        string           `json:"broken,omitempty"`
+}
+
+func (a *app) search(ctx context.Context, o *searchOptions) error {
+	s, err := a.openShop(ctx, fetch.Cached)
+	if err != nil {
+		return err
+	}
+	found, err := s.index.Search(fetch.Query{Words: o.words, Tag: o.tag, Type: o.kind, Scope: o.scope, Requires: o.requires})
+	if err != nil {
+		return err
+	}
+	lines := make([]searchLine, len(found))
+	rows := make([][]string, len(found))
+	for i, e := range found {
+		lines[i] = searchLine{ID: e.ID, Name: e.Name, Type: e.Type, Scope: e.Scope, Version: e.Version, VersionString: e.VersionString, Description: e.Description, Tags: e.Tags, Broken: e.Broken}
+		if lines[i].Tags == nil {
+			lines[i].Tags = []string{}
+		}
+		text := e.Description
+		if e.Broken != "" {
+			text = "cannot be installed: " + e.Broken
+		}
+		rows[i] = []string{e.ID, manifest.DisplayVersion(e), e.Name, shorten(text, 60)}
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"index": s.index.Location(), "results": lines})
+	}
+	if len(rows) == 0 {
+		return &exitError{exitNotFound, errors.New("nothing in " + s.from() + " matches")}
+	}
+	return table(a.stdout, []string{"ID", "VERSION", "NAME", "DESCRIPTION"}, rows)
+}
+
+func shorten(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return strings.TrimRight(string(r[:n-1]), " ") + "…"
+}

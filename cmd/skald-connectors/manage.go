@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate"
+)
+
+type configureOptions struct {
+	name     string
+	given    givenFlags
+	noVerify bool
+}
+
+func (a *app) configureCommand() *cobra.Command {
+	o := &configureOptions{}
+	c := &cobra.Command{
+		Use:     "configure NAME",
+		GroupID: "main",
+		Short:   "Change the settings of an installed connector",
+		Long: "configure shows the settings of an installed connector again. A stored secret shows as\n" +
+			"kept, and an empty answer keeps it. The new settings are verified before they replace\n" +
+			"the old ones.",
+		Example:           "  skald-connectors configure email\n  skald-connectors configure email --set EMAIL_IMAP_PORT=993",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return a.configure(cmd.Context(), o)
+		},
+	}
+	c.Flags().BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
+	o.given.register(c)
+	return c
+}
+
+func (a *app) configure(ctx context.Context, o *configureOptions) error {
+	act, err := a.openHome()
+	if err != nil {
+		return err
+	}
+	given, err := o.given.read(a)
+	if err != nil {
+		return err
+	}
+	rec, err := act.Configure(ctx, o.name, given, o.noVerify)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(rec)
+	}
+	fmt.Fprintf(a.stdout, "%s has new settings; it is %s.\n", rec.Name, rec.AuthState)
+	return nil
+}
+
+// openHome builds the activator of the chosen home.
+func (a *app) openHome() (*activate.Activator, error) {
+	home, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	return a.activator(home, "auto")
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "verify NAME",
+		GroupID:           "main",
+		Short:             "Test an installed connector with its stored settings",
+		Long:              "verify runs the connector's verify command with the stored settings and starts its server\nonce. A connector that was saved unverified becomes ready when it passes.",
+		Example:           "  skald-connectors verify email",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeNames,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), args[0]) },
+	}
+}
+
+// verifyReport is the JSON document of verify.
+type verifyReport struct {
+	Name   string             `json:"name"`
+	OK     bool               `json:"ok"`
+	State  activate.State     `json:"state"`
+	Verify activate.VerifyRef `json:"verify"`
+	Error  string             `json:"error,omitempty"`
+}
+
+func (a *app) verify(ctx context.Context, name string) error {
+	act, err := a.openHome()
+	if err != nil {
+		return err
+	}
+	rec, outcome, err := act.Verify(ctx, name)
+	if rec == nil {
+		return err
+	}
+	if a.json {
+		report := verifyReport{Name: name, OK: err == nil, State: rec.AuthState, Verify: rec.Verify}
+		if err != nil {
+			report.Error = err.Error()
+		}
+		if perr := a.printJSON(report); perr != nil {
+			return perr
+		}
+		a.json = false // the one document is out
+		return withoutHint(err)
+	}
+	if err != nil {
+		a.showFailure(err)
+		return withoutHint(err)
+	}
+	fmt.Fprintf(a.stdout, "%s works: %s\n", name, orElse(outcome.Message, "its server started and answered"))
+	if outcome.Details != "" && a.verbose {
+		fmt.Fprintln(a.stdout, indent(outcome.Details))
+	}
+	return nil
+}
+
+// withoutHint keeps an error's exit code and drops advice that speaks of an
+// install.
+func withoutHint(err error) error {
+	if err == nil {
+		return nil
+	}
+	code, _ := classify(err)
+	return &hintError{err: &exitError{code, err}}
+}
+
+func (a *app) uninstallCommand() *cobra.Command {
+	keepData, yes := false, false
+	c := &cobra.Command{
+		Use:               "uninstall NAME",
+		GroupID:           "main",
+		Short:             "Remove an installed connector, its secrets and its files",
+		Example:           "  skald-connectors uninstall email\n  skald-connectors uninstall email --keep-data",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.uninstall(cmd.Context(), args[0], keepData, yes)
+		},
+	}
+	c.Flags().BoolVar(&keepData, "keep-data", false, "keep the connector's own data, such as a pairing session")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+func (a *app) uninstall(ctx context.Context, name string, keepData, yes bool) error {
+	act, err := a.openHome()
+	if err != nil {
+		return err
+	}
+	if term := a.terminal(); term != nil && !yes && act.Records().Taken(name) {
+		ok, err := term.Confirm(ctx, fmt.Sprintf("Remove %s, its settings and its secrets?", name), "", "Remove", "Keep it")
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &exitError{exitFailed, fmt.Errorf("%q was not removed: you said no", name)}
+		}
+	}
+	removed, err := act.Uninstall(ctx, name, keepData)
+	if removed != nil {
+		if a.json && err == nil {
+			return a.printJSON(removed)
+		}
+		fmt.Fprintf(a.stdout, "%s is removed:\n", name)
+		for _, item := range removed.Items {
+			fmt.Fprintf(a.stdout, "  removed  %s\n", item)
+		}
+		for _, item := range removed.Kept {
+			fmt.Fprintf(a.stdout, "  kept     %s\n", item)
+		}
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"skald-connectors/activate"
+	"skald-connectors/form"
+	"skald-connectors/internal/atomicfile"
+	"skald-connectors/keystore"
+)
+
+// passphraseLimit bounds a passphrase file: one line.
+const passphraseLimit = 4 << 10
+
+// person asks whoever sits at the terminal.
+type person struct {
+	app  *app
+	term *form.Terminal
+}
+
+func (p *person) Fill(ctx context.Context, title string, qs []form.Question) (map[string]form.Answer, error) {
+	p.app.clearProgress()
+	return p.term.Fill(ctx, "Settings of "+title, qs)
+}
+
+func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decision, error) {
+	p.app.clearProgress()
+	p.app.showFailure(f.Err)
+	options := []form.Option{{Value: "edit", Label: "Edit the settings"}, {Value: "retry", Label: "Try again with the same settings"},
+		{Value: "pending", Label: "Save them unverified (the connector stays parked until `verify` passes)"}, {Value: "give-up", Label: "Give up; nothing is stored"}}
+	if !f.CanEdit {
+		options = options[1:]
+	}
+	choice, err := p.term.Choose(ctx, "What now?", options)
+	if err != nil {
+		return activate.GiveUp, err
+	}
+	return map[string]activate.Decision{"edit": activate.Edit, "retry": activate.Retry, "pending": activate.SavePending}[choice], nil
+}
+
+// showFailure says what verify or the probe found, with all that helps.
+func (a *app) showFailure(err error) {
+	fmt.Fprintf(a.stderr, "\n%s\n", form.Clean(err.Error()))
+	var (
+		refused *activate.RefusedError
+		probe   *activate.ProbeError
+	)
+	if errors.As(err, &refused) && refused.Outcome.Details != "" {
+		fmt.Fprintln(a.stderr, indent(refused.Outcome.Details))
+	}
+	if errors.As(err, &probe) && probe.Stderr != "" {
+		fmt.Fprintf(a.stderr, "the last lines that it wrote:\n%s\n", indent(probe.Stderr))
+	}
+	fmt.Fprintln(a.stderr)
+}
+
+func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ") }
+
+// wantedKeystore is the back end that was named: flag, variable, settings
+// file; "" leaves it to what is recorded.
+func (a *app) wantedKeystore(home string) (keystore.Backend, error) {
+	for _, named := range []string{a.keystoreFlag, a.getenv("SKALD_CONNECTORS_KEYSTORE")} {
+		if named != "" {
+			return keystore.Backend(named), nil
+		}
+	}
+	s, err := readSettings(home)
+	return keystore.Backend(s.Keystore), err
+}
+
+// keystore opens the key store of a home with the ways to ask that this run
+// has.
+func (a *app) keystore(home string) (*keystore.Store, error) {
+	want, err := a.wantedKeystore(home)
+	if err != nil {
+		return nil, err
+	}
+	switch want {
+	case "", keystore.BackendKeychain, keystore.BackendPassphrase, keystore.BackendKeyfile:
+	default:
+		return nil, usagef("there is no key store %q; it is keychain, passphrase or keyfile", want)
+	}
+	o := keystore.Options{Dir: filepath.Join(home, "keystore"), Want: want, Keychain: a.hooks.keychain, Interactive: a.interactive(),
+		Notice: func(s string) { a.say("%s", s) }, Now: a.hooks.now}
+	switch term := a.terminal(); {
+	case a.getenv("SKALD_CONNECTORS_PASSPHRASE_FILE") != "":
+		o.Passphrase = a.passphraseFromFile
+	case term != nil:
+		o.Passphrase = func(ctx context.Context, ask keystore.PassphraseAsk) (keystore.Secret, error) {
+			return a.askPassphrase(ctx, term, ask)
+		}
+	}
+	if term := a.terminal(); term != nil {
+		o.Consent = func(ctx context.Context, cause error, options []keystore.Backend) (keystore.Backend, error) {
+			return a.chooseKeystore(ctx, term, cause, options)
+		}
+	}
+	return keystore.Open(o), nil
+}
+
+func (a *app) passphraseFromFile(_ context.Context, ask keystore.PassphraseAsk) (keystore.Secret, error) {
+	path := a.getenv("SKALD_CONNECTORS_PASSPHRASE_FILE")
+	if ask.Attempt > 1 {
+		return keystore.Secret{}, fmt.Errorf("the passphrase in the file that SKALD_CONNECTORS_PASSPHRASE_FILE names: %s", ask.Problem)
+	}
+	data, err := atomicfile.Read(path, passphraseLimit)
+	if err != nil {
+		return keystore.Secret{}, fmt.Errorf("reading the passphrase file: %w", err)
+	}
+	line := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	return keystore.NewSecret(line), nil
+}
+
+func (a *app) askPassphrase(ctx context.Context, term *form.Terminal, ask keystore.PassphraseAsk) (keystore.Secret, error) {
+	a.clearProgress()
+	title := "Passphrase of your secrets"
+	if ask.New {
+		title = "New passphrase for your secrets (it cannot be recovered)"
+	}
+	if ask.Problem != "" {
+		title = ask.Problem + ". " + title
+	}
+	return term.Passphrase(ctx, title, ask.New)
+}
+
+// chooseKeystore asks, once, where the key of the secrets shall be kept when
+// there is no keychain.
+func (a *app) chooseKeystore(ctx context.Context, term *form.Terminal, cause error, options []keystore.Backend) (keystore.Backend, error) {
+	a.clearProgress()
+	fmt.Fprintf(a.stderr, "\nYour secrets will be encrypted, but there is no keychain here to keep their key:\n  %s\n\n", form.Clean(cause.Error()))
+	labels := map[keystore.Backend]string{
+		keystore.BackendKeychain:   "The system's keychain",
+		keystore.BackendPassphrase: "Behind a passphrase that you type (asked for when secrets are needed)",
+		keystore.BackendKeyfile:    "In a file that only you can read (nothing to type; whoever copies your files has your secrets)",
+	}
+	list := make([]form.Option, 0, len(options)+1)
+	for _, o := range options {
+		list = append(list, form.Option{Value: string(o), Label: labels[o]})
+	}
+	list = append(list, form.Option{Value: "", Label: "Nowhere; stop here"})
+	choice, err := term.Choose(ctx, "Where shall the key be kept?", list)
+	return keystore.Backend(choice), err
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"skald-connectors/activate"
+	"skald-connectors/form"
+	"skald-connectors/keystore"
+	"skald-connectors/manifest"
+)
+
+const planWidth = 78
+
+// planText shows a plan: what is downloaded, what runs here, what is asked.
+func (a *app) planText(p *activate.Plan, from string) string {
+	var b strings.Builder
+	e, m := p.Entry, p.Manifest
+	fmt.Fprintf(&b, "%s %s, from %s\n", form.Clean(orElse(e.Name, e.ID)), form.Clean(manifest.DisplayVersion(e)), form.Clean(from))
+	if d := m.Doc(a.language()); d.ShortDescription != "" || e.Description != "" {
+		b.WriteString(wrap(form.Clean(orElse(e.Description, d.ShortDescription)), planWidth, "  ") + "\n")
+	}
+	b.WriteString("\n")
+	row := func(label, format string, args ...any) {
+		text := strings.TrimLeft(wrap(fmt.Sprintf(format, args...), planWidth, strings.Repeat(" ", 12)), " ")
+		fmt.Fprintf(&b, "  %-9s %s\n", label, text)
+	}
+	row("download", "%s, %s, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
+	if m.Type == "mcp_remote" {
+		row("connect", "%s", form.Clean(m.Server.URL))
+	} else {
+		row("run", "%s", form.Clean(strings.Join(p.Command, " ")))
+	}
+	for _, r := range p.Runtimes {
+		row("with", "%s %s", form.Clean(r.Path), form.Clean(r.Version))
+	}
+	if m.Verify != nil {
+		row("test", "%s (at most %d s, before anything is saved)", form.Clean(m.Verify.Command), int(m.Verify.Timeout.Seconds()))
+	} else {
+		row("test", "none: this connector has no test; its server is started once instead")
+	}
+	row("network", "%s", networkText(m.Permissions))
+	row("sandbox", "%s", p.Enforced.Sentence)
+	row("ask", "%s", fieldsText(p.Fields))
+	if text := a.storeText(p); text != "" {
+		row("keep", "%s", text)
+	}
+	if p.Loud != "" {
+		row("NOTE", "%s", form.Clean(p.Loud))
+	}
+	for _, w := range p.Warnings {
+		row("note", "%s", form.Clean(w))
+	}
+	return b.String()
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// networkText says where a connector says that it connects to.
+func networkText(p *manifest.Permissions) string {
+	switch {
+	case p == nil || !p.HostsDeclared:
+		return "it does not say where it connects to: any host"
+	case len(p.Hosts) == 0 && p.Loopback:
+		return "it says that it connects to this machine only"
+	case len(p.Hosts) == 0:
+		return "it says that it connects nowhere"
+	}
+	hosts := make([]string, len(p.Hosts))
+	for i, h := range p.Hosts {
+		hosts[i] = form.Clean(h)
+	}
+	return "it says that it connects only to " + strings.Join(hosts, ", ")
+}
+
+func fieldsText(fields []manifest.Field) string {
+	if len(fields) == 0 {
+		return "nothing"
+	}
+	parts := make([]string, len(fields))
+	for i, f := range fields {
+		parts[i] = form.Clean(f.Label)
+		if f.Secret {
+			parts[i] += " (secret)"
+		}
+		if !f.Required {
+			parts[i] += " (optional)"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// storeText says where secrets will be kept; "" when there are none.
+func (a *app) storeText(p *activate.Plan) string {
+	if !slices.ContainsFunc(p.Fields, func(f manifest.Field) bool { return f.Secret }) {
+		return ""
+	}
+	backend := p.Store.Backend
+	if home, err := a.home(); err == nil && backend == "" {
+		backend, _ = a.wantedKeystore(home)
+	}
+	return "secrets are encrypted on disk; their key is " + keyPlace(backend)
+}
+
+// keyPlace says in words where a back end keeps the key of the vaults.
+func keyPlace(b keystore.Backend) string {
+	switch b {
+	case keystore.BackendPassphrase:
+		return "behind your passphrase"
+	case keystore.BackendKeyfile:
+		return "in a file that only you can read"
+	}
+	return "in your system's keychain"
+}
+
+// language is the first part of the user's locale, "en" where there is none.
+func (a *app) language() string {
+	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
+		if v := a.getenv(name); v != "" && v != "C" && v != "POSIX" && !strings.HasPrefix(v, "C.") {
+			lang, _, _ := strings.Cut(v, "_")
+			lang, _, _ = strings.Cut(lang, ".")
+			return lang
+		}
+	}
+	return "en"
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/zalando/go-keyring"
+
+	"skald-connectors/connectors"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){program: testProgram})
+}
+
+// testProgram is the program with the seams that scripts steer by variables:
+// SKALD_TEST_KILL_AT ends the process as kill -9 does before the named step,
+// SKALD_TEST_KEYCHAIN names a folder that plays the keychain.
+func testProgram() {
+	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}}
+	if dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir != "" {
+		h.keychain = dirKeychain(dir)
+	}
+	if at := os.Getenv("SKALD_TEST_KILL_AT"); at != "" {
+		h.step = func(name string) {
+			if name == at {
+				p, _ := os.FindProcess(os.Getpid())
+				_ = p.Kill()
+				time.Sleep(time.Hour)
+			}
+		}
+	}
+	if log := os.Getenv("SKALD_TEST_STEPS"); log != "" {
+		h.step = func(name string) {
+			f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, _ = f.WriteString(name + "\n")
+				_ = f.Close()
+			}
+		}
+	}
+	os.Exit(runWith(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr, h))
+}
+
+// noKeychain is a machine without a keychain.
+type noKeychain struct{}
+
+var errNoKeychain = errors.New("no keychain on this machine")
+
+func (noKeychain) Get(string, string) (string, error) { return "", errNoKeychain }
+func (noKeychain) Set(string, string, string) error   { return errNoKeychain }
+func (noKeychain) Delete(string, string) error        { return errNoKeychain }
+
+// dirKeychain keeps items as files of a folder, so that several processes of
+// one script share it.
+type dirKeychain string
+
+func (d dirKeychain) file(user string) string { return filepath.Join(string(d), user) }
+
+func (d dirKeychain) Get(_, user string) (string, error) {
+	data, err := os.ReadFile(d.file(user))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", keyring.ErrNotFound
+	}
+	return string(data), err
+}
+
+func (d dirKeychain) Set(_, user, value string) error {
+	return os.WriteFile(d.file(user), []byte(value), 0o600)
+}
+
+func (d dirKeychain) Delete(_, user string) error {
+	err := os.Remove(d.file(user))
+	if errors.Is(err, fs.ErrNotExist) {
+		return keyring.ErrNotFound
+	}
+	return err
+}
+
+// needPython skips where the test connectors cannot run; CI refuses to skip.
+func needPython(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		if os.Getenv("SKALD_TEST_REQUIRE") != "" {
+			t.Fatal("python3 is missing and SKALD_TEST_REQUIRE is set")
+		}
+		t.Skip("python3 is missing; the test connectors are Python programs")
+	}
+	return path
+}
+
+func TestScripts(t *testing.T) {
+	python := needPython(t)
+	market, err := filepath.Abs("testdata/market")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", e.Getenv("PATH")+string(filepath.ListSeparator)+filepath.Dir(python)+string(filepath.ListSeparator)+"/usr/bin:/bin")
+			e.Setenv("SKALD_CONNECTORS_HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("SKALD_CONNECTORS_INDEX", filepath.Join(e.WorkDir, "market"))
+			e.Setenv("SKALD_CONNECTORS_KEYSTORE", "keyfile")
+			return copyMarket(market, filepath.Join(e.WorkDir, "market"))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "bump": cmdBump,
+			"exitcode": cmdExitcode, "tamper": cmdTamper,
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+// copyMarket copies the source tree of the test marketplace and compiles it.
+func copyMarket(from, to string) error {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	var out strings.Builder
+	code := runWith(context.Background(), []string{"catalog", "compile", to}, nil, strings.NewReader(""), &out, &out, hooks{now: time.Now})
+	if code != exitDone {
+		return errors.New("compiling the test marketplace: " + out.String())
+	}
+	return nil
+}
+
+// nowhere TEXT: no file below the working folder and no output so far holds
+// the text, in the encodings that leaks come in.
+func cmdNowhere(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: nowhere TEXT")
+	}
+	for _, needle := range encodings(args[0]) {
+		for _, stream := range []string{"stdout", "stderr"} {
+			if strings.Contains(ts.ReadFile(stream), needle) {
+				ts.Fatalf("%s holds the secret", stream)
+			}
+		}
+		root := ts.Getenv("WORK")
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || strings.Contains(path, "/.tmp/") || isInput(filepath.Base(path)) {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err == nil && strings.Contains(string(data), needle) {
+				ts.Fatalf("%s holds the secret", path)
+			}
+			return err
+		})
+		ts.Check(err)
+	}
+}
+
+// isInput tells the files by which a script gives a secret to the program.
+func isInput(name string) bool { return strings.Contains(name, "pw") || name == "answers.json" }
+
+// tree FILE: writes the names and modes below the home to a file, for cmp.
+func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: tree FILE")
+	}
+	home := ts.Getenv("SKALD_CONNECTORS_HOME")
+	var b strings.Builder
+	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(home, path)
+		top, _, _ := strings.Cut(rel, string(filepath.Separator))
+		if top == "cache" || top == "locks" || rel == top && d.IsDir() || strings.HasSuffix(rel, ".lock") {
+			return nil // downloads that are kept, lock files and empty tops change no state
+		}
+		b.WriteString(d.Type().String() + " " + filepath.ToSlash(rel) + "\n")
+		return nil
+	})
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
+}
+
+// mode MODE FILE…: each file has exactly this permission.
+func cmdMode(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range args[1:] {
+		info, err := os.Stat(ts.MkAbs(file))
+		ts.Check(err)
+		if got := info.Mode().Perm().String(); (got == args[0]) == neg {
+			ts.Fatalf("%s has mode %s", file, got)
+		}
+	}
+}
+
+// bump CONNECTOR: raises its version to 2 and compiles the marketplace.
+func cmdBump(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range []string{"fragment.json", "connector.json"} {
+		path := filepath.Join(ts.Getenv("WORK"), "market", args[0], file)
+		data, err := os.ReadFile(path)
+		ts.Check(err)
+		text := strings.ReplaceAll(strings.ReplaceAll(string(data), `"version": 1`, `"version": 2`), "1.0.0", "2.0.0")
+		ts.Check(os.WriteFile(path, []byte(text), 0o600))
+	}
+	ts.Check(ts.Exec(program, "catalog", "compile", filepath.Join(ts.Getenv("WORK"), "market")))
+}
+
+// exitcode CODE COMMAND…: the command ends with exactly this code.
+func cmdExitcode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode CODE COMMAND…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if want := args[0]; strconv.Itoa(got) != want {
+		ts.Fatalf("exit code %d, want %s", got, want)
+	}
+}
+
+// tamper FOLDER FILE: appends a byte to the read-only FILE of the only version
+// below FOLDER.
+func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
+	found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*", args[1]))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%d files %s below %s", len(found), args[1], args[0])
+	}
+	ts.Check(os.Chmod(found[0], 0o600))
+	data, err := os.ReadFile(found[0])
+	ts.Check(err)
+	ts.Check(os.WriteFile(found[0], append(data, '#'), 0o600))
+}

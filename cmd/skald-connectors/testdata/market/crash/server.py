@@ -1,0 +1,3 @@
+import sys
+print("cannot open the thing", file=sys.stderr)
+sys.exit(3)
