@@ -30,11 +30,11 @@ func (b *build) check(c *connector) {
 	if e.Broken != "" && !hasErrors(found) {
 		c.add(manifest.Error, fragmentName, "entry-broken", "%s", e.Broken)
 	}
-	b.checkIcons(c, e)
 	b.checkRaised(c, e)
-	if m := c.parseManifest(); m != nil {
+	m := c.parseManifest()
+	b.checkIcons(c, e, m)
+	if m != nil {
 		c.checkAgreement(e, m)
-		c.checkNamedFiles(m)
 	}
 }
 
@@ -107,25 +107,30 @@ func (c *connector) reported(file string) bool {
 	})
 }
 
-// checkAgreement compares fragment and manifest. A difference that a user's machine only mentions is an error here:
-// format.md, section 3, wants the two equal, and here is where they are made so.
+// checkAgreement compares fragment and manifest with each other and with the files that are there.
 func (c *connector) checkAgreement(e manifest.Entry, m *manifest.Manifest) {
 	found, err := manifest.Agree(e, m)
-	c.diagnose(found...)
 	var differ *manifest.DisagreeError
 	switch {
 	case errors.As(err, &differ):
-		src := c.data(manifestName)
-		d := manifest.Diagnostic{File: path.Join(c.folder, manifestName), Path: differ.Field, Severity: manifest.Error, Rule: "disagree-" + differ.Field,
-			Message: fmt.Sprintf("%s is %q here and %q in %s", differ.Field, differ.Manifest, differ.Index, fragmentName)}
-		if v, _, err := exactjson.Parse(src, maxDepth); err == nil {
-			d.Line, d.Col = exactjson.Position(src, offsetOf(v, differ.Field))
-		}
-		if !slices.ContainsFunc(found, func(o manifest.Diagnostic) bool { return o.Path == d.Path && o.Severity == manifest.Error }) {
-			c.diagnose(d)
-		}
+		found = append(found, manifest.Diagnostic{Path: differ.Field, Severity: manifest.Error, Rule: "disagree-" + differ.Field,
+			Message: fmt.Sprintf("%s is %q here and %q in %s", differ.Field, differ.Manifest, differ.Index, fragmentName)})
 	case err != nil:
 		c.add(manifest.Error, manifestName, "disagree", "%v", err)
+	}
+	for _, d := range m.Concerns(e.Files) {
+		if d.Rule == ruleEntryNotShipped { // the others are for the consent of a person who installs it
+			found = append(found, d)
+		}
+	}
+	src := c.data(manifestName)
+	tree, _, err := exactjson.Parse(src, maxDepth)
+	for _, d := range found {
+		d.File = path.Join(c.folder, manifestName)
+		if err == nil {
+			d.Line, d.Col = exactjson.Position(src, offsetOf(tree, d.Path))
+		}
+		c.diagnose(d)
 	}
 }
 
@@ -142,8 +147,16 @@ func (c *connector) ships(name string) bool {
 	return slices.ContainsFunc(c.files, func(f *file) bool { return f.pin.Path == name })
 }
 
-// checkIcons wants both icons of the entry, which are named from the root of the marketplace.
-func (b *build) checkIcons(c *connector, e manifest.Entry) {
+// checkIcons wants both icons of the entry, which are named from the root of the marketplace, and those that the
+// manifest names, from the folder.
+func (b *build) checkIcons(c *connector, e manifest.Entry, m *manifest.Manifest) {
+	if m != nil {
+		for _, icon := range []string{m.IconSmall, m.IconLarge} {
+			if icon != "" && !c.ships(icon) {
+				c.add(manifest.Error, manifestName, "icon-missing", "no file %q in the folder", icon)
+			}
+		}
+	}
 	for _, icon := range []struct{ member, name string }{{"icon_small", e.IconSmall}, {"icon_large", e.IconLarge}} {
 		switch inside, ok := strings.CutPrefix(icon.name, c.folder+"/"); {
 		case icon.name == "":
@@ -159,52 +172,6 @@ func (b *build) checkIcons(c *connector, e manifest.Entry) {
 func (b *build) isFile(name string) bool {
 	fi, err := b.root.Lstat(name)
 	return err == nil && fi.Mode().IsRegular()
-}
-
-// checkNamedFiles wants every file that the manifest names in the folder: icons, the server's script, verify's.
-func (c *connector) checkNamedFiles(m *manifest.Manifest) {
-	for _, icon := range []string{m.IconSmall, m.IconLarge} {
-		if icon != "" && !c.ships(icon) {
-			c.add(manifest.Error, manifestName, "icon-missing", "no file %q in the folder", icon)
-		}
-	}
-	if m.Server.Command != "" {
-		for _, name := range scripts(append([]string{m.Server.Command}, m.Server.Args...)) {
-			if !c.ships(name) {
-				c.add(manifest.Error, manifestName, "server-file-missing", "mcp_config starts %q, which is not in the folder", name)
-			}
-		}
-	}
-	if m.Verify == nil {
-		return
-	}
-	words, err := manifest.SplitCommand(m.Verify.Command)
-	if err != nil {
-		return // a shell construct; nothing can be said about its words
-	}
-	for _, name := range scripts(words) {
-		if !c.ships(name) {
-			c.add(manifest.Error, manifestName, "verify-file-missing", "verify.command names %q, which is not in the folder", name)
-		}
-	}
-}
-
-// scriptExtensions are those of files that the known runtimes start.
-var scriptExtensions = []string{".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".ps1"}
-
-// scripts picks the words of a command that name a script beside the manifest: relative, with a script's extension, or
-// a program with a path. What follows -c, -e or -m is code or a module.
-func scripts(words []string) []string {
-	var names []string
-	for i, w := range words {
-		if i > 0 && slices.Contains([]string{"-c", "-e", "-m", "--eval"}, words[i-1]) || strings.HasPrefix(w, "-") || strings.HasPrefix(w, "/") || strings.ContainsAny(w, " :{$\\") {
-			continue
-		}
-		if slices.Contains(scriptExtensions, path.Ext(w)) || i == 0 && strings.Contains(w, "/") {
-			names = append(names, path.Clean(w))
-		}
-	}
-	return names
 }
 
 // checkRaised refuses a changed file whose connector has not got a greater version than in the previous index.

@@ -20,10 +20,12 @@ const maxListBytes = 8 << 20
 // around an entry in the index.
 const maxDepth = 10
 
-// Rules of package manifest that are found here first, in the source, before the entry is compiled from it.
+// Rules of package manifest that this package knows by name: two are found here first, in the source, before the entry
+// is compiled from it; one is the only concern that keeps a connector from being published.
 const (
-	ruleRepeated = "repeated-key"
-	ruleCaseTwin = "case-twin"
+	ruleRepeated        = "repeated-key"
+	ruleCaseTwin        = "case-twin"
+	ruleEntryNotShipped = "args-entry-not-shipped"
 )
 
 // connector is one line of index.json and all that was found for it.
