@@ -11,9 +11,8 @@ import (
 // Agree holds a manifest to its index entry. A contradiction in id, type, scope
 // or version is a *DisagreeError; one in the other shared fields is a
 // Diagnostic. What the manifest leaves out is taken from the index and filled
-// into m: id, name, scope, version, auth, tools. A silent type is local code, here as everywhere.
-// It also names a script
-// of verify that the index does not pin.
+// into m: id, name, scope, version, auth, tools; a silent type is local code,
+// here as everywhere. A script of verify that the index does not pin is named.
 func Agree(e Entry, m *Manifest) ([]Diagnostic, error) {
 	a := &agreement{entry: e}
 	if err := a.identity(m); err != nil {

@@ -39,8 +39,8 @@ func parseEntry(src []byte) (Entry, *reader, []exactjson.Repeat) {
 	}
 	r.root = root
 	for _, rep := range repeats {
-		r.add(rep.Second, rep.Path, Error, repeatRule(rep), repeatMessage(src, rep))
-		r.breaks(rep.Path, repeatMessage(src, rep))
+		r.add(rep.Second, rep.Path, Error, repeatRule(rep), repeatMessage(rep))
+		r.breaks(rep.Path, repeatMessage(rep))
 	}
 	e := r.entry(root)
 	e.Raw, e.Broken = src, r.broken
@@ -162,13 +162,17 @@ var knownRequires = [...]string{"API_KEY", "OAUTH", "DOCKER", "NODE", "PYTHON", 
 func (r *reader) requires(obj exactjson.Value) []string {
 	list := r.texts(obj, "requires")
 	v, _ := get(obj, "requires")
-	for _, item := range list {
+	for i, item := range list {
+		at := v
+		if len(v.Items) == len(list) {
+			at = v.Items[i]
+		}
 		name := strings.TrimRight(strings.TrimSpace(item), "0123456789.*xX<>=~^!|, -")
 		switch {
 		case name == "SECRETS_DIR":
-			r.say(v, Warning, "requires-deprecated", "found SECRETS_DIR, which is deprecated; expected ENV and declared fields")
+			r.say(at, Warning, "requires-deprecated", "found SECRETS_DIR, which is deprecated; expected ENV and declared fields")
 		case !slices.Contains(knownRequires[:], name):
-			r.say(v, Warning, "requires-unknown", "found %q, expected one of %s; kept as it is", item, strings.Join(knownRequires[:], " "))
+			r.say(at, Warning, "requires-unknown", "found %q, expected one of %s; kept as it is", item, strings.Join(knownRequires[:], " "))
 		}
 	}
 	return list
@@ -237,7 +241,7 @@ func (r *reader) files(v exactjson.Value) []File {
 			r.refuse(item, "file-not-an-object", "found %s, expected an object with path, sha256 and size", item.Kind)
 			continue
 		}
-		files = append(files, r.file1(item))
+		files = append(files, r.pin(item))
 	}
 	if r.broken == "" {
 		if err := ValidPaths(files); err != nil {
@@ -247,7 +251,7 @@ func (r *reader) files(v exactjson.Value) []File {
 	return files
 }
 
-func (r *reader) file1(item exactjson.Value) File {
+func (r *reader) pin(item exactjson.Value) File {
 	f := File{Size: -1}
 	path, ok := get(item, "path")
 	if !ok || path.Kind != exactjson.String {

@@ -222,7 +222,7 @@ func refused(file string, src []byte, off int, path, rule, message string) *Refu
 }
 
 func refusedRepeat(file string, src []byte, rep exactjson.Repeat) *RefusedError {
-	return refused(file, src, rep.Second, rep.Path, repeatRule(rep), repeatMessage(src, rep))
+	return refused(file, src, rep.Second, rep.Path, repeatRule(rep), repeatMessage(rep))
 }
 
 func repeatRule(rep exactjson.Repeat) string {
@@ -232,10 +232,9 @@ func repeatRule(rep exactjson.Repeat) string {
 	return "repeated-key"
 }
 
-func repeatMessage(src []byte, rep exactjson.Repeat) string {
-	line, col := exactjson.Position(src, rep.First)
+func repeatMessage(rep exactjson.Repeat) string {
 	if rep.CaseTwin {
-		return fmt.Sprintf("the key %q differs only in case from the one at line %d, column %d", rep.Key, line, col)
+		return fmt.Sprintf("the key %q differs from an earlier one only in case", rep.Key)
 	}
-	return fmt.Sprintf("the key %q stands here a second time, first at line %d, column %d", rep.Key, line, col)
+	return fmt.Sprintf("the key %q stands here a second time", rep.Key)
 }
