@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"skald-connectors/fetch"
@@ -122,7 +123,11 @@ func differingMembers(a, b []byte) []string {
 // openAsUser opens the tree as a marketplace folder and takes every connector through package fetch: its index is
 // accepted, its entries are found, every file matches its pin. The error is about the machine.
 func (b *build) openAsUser(ctx context.Context) error {
-	market, err := fetch.Open(fetch.Options{Location: b.dir, CacheDir: b.o.CacheDir, Now: b.o.Now})
+	folder, err := filepath.Abs(b.dir) // so that no name of a folder is taken for another kind of place
+	if err != nil {
+		return err
+	}
+	market, err := fetch.Open(fetch.Options{Location: folder, CacheDir: b.o.CacheDir, Now: b.o.Now})
 	if err != nil {
 		return err
 	}
