@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -59,4 +61,26 @@ func BenchmarkBuildSide(b *testing.B) {
 		}
 		b.ReportMetric(float64(len(built))/float64(len(body)), "side/index")
 	}
+}
+
+// serveBytes answers with bytes that are not copied.
+func serveBytes(body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.(*recorder).body = body
+	}
+}
+
+// A recorder is the answer of a handler that runs without a network.
+type recorder struct {
+	header http.Header
+	code   int
+	body   []byte
+}
+
+func newRecorder() *recorder                    { return &recorder{header: http.Header{}, code: 200} }
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(code int)        { r.code = code }
+func (r *recorder) Write(p []byte) (int, error) { r.body = append(r.body, p...); return len(p), nil }
+func (r *recorder) Result(q *http.Request) *http.Response {
+	return &http.Response{StatusCode: r.code, Header: r.header, Body: io.NopCloser(bytes.NewReader(r.body)), ContentLength: int64(len(r.body)), Request: q}
 }
