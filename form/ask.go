@@ -156,10 +156,11 @@ func results(cmd tea.Cmd) []tea.Msg {
 func (sc *screen) draw() {
 	w, h := sc.s.t.size()
 	width, height := max(w, leastWidth), max(h, leastHeight)
-	title := sc.title
+	place := ""
 	if n := len(sc.fields); n > 1 {
-		title += fmt.Sprintf(" (%d of %d)", sc.focus()+1, n)
+		place = fmt.Sprintf(" (%d of %d)", sc.focus()+1, n)
 	}
+	title := crop(sc.title, width-len(place), false) + place
 	sc.group.Title(title)
 	used := 2 // the help line and the empty line above it
 	if title != "" {

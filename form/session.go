@@ -18,6 +18,8 @@ const (
 	escapeWait = 50 * time.Millisecond
 	// pasteQuiet is how long a burst of bytes must pause to be over. Nobody types a line end and more within one read.
 	pasteQuiet = 25 * time.Millisecond
+	// leastBurst is the shortest burst that is taken for a paste: a slow link delivers a few keys at once, too.
+	leastBurst = 32
 	// stopWait is how long a stop signal may take to stop us. Where it is ignored (no shell to come back from), we go on.
 	stopWait = 100 * time.Millisecond
 	// readSize is one read of a terminal; the kernel gives at most 4 KiB.
@@ -220,13 +222,13 @@ func (s *session) burst(chunk []byte) []byte {
 	return markBurst(chunk)
 }
 
-// markBurst wraps the text before any escape in paste marks when a line end is followed by more text.
+// markBurst wraps the text before any escape in paste marks when it is long and a line end is followed by more text.
 func markBurst(chunk []byte) []byte {
 	text, tail := string(chunk), ""
 	if i := strings.IndexByte(text, 0x1b); i >= 0 {
 		text, tail = text[:i], text[i:]
 	}
-	if !strings.ContainsAny(strings.TrimRight(text, "\r\n"), "\r\n") {
+	if len(text) < leastBurst || !strings.ContainsAny(strings.TrimRight(text, "\r\n"), "\r\n") {
 		return []byte(strings.ReplaceAll(text, "\r\n", "\r") + tail)
 	}
 	return []byte(pasteStart + text + pasteEnd + tail)
@@ -239,9 +241,11 @@ func hasEscape(b []byte) bool  { return strings.IndexByte(string(b), 0x1b) >= 0 
 // takes the terminal again when it goes on.
 func (s *session) suspend(group bool) (tea.Msg, error) {
 	s.leave()
-	signal.Stop(s.stops)
 	stopHere(group, stopWait)
-	notifyStop(s.stops)
+	select {
+	case <-s.stops: // our own
+	default:
+	}
 	s.drawn = frame{}
 	if err := s.enter(); err != nil {
 		return nil, err

@@ -34,17 +34,17 @@ func watchSize(_ *os.File, resizes chan<- struct{}) (stop func()) {
 	}
 }
 
-// stopHere stops this process or its group and returns when it goes on. A stop signal is ignored by the kernel where
-// no shell could continue us; then it returns after wait.
+// stopHere stops this process, and with group the others of its group as the terminal would, and returns when it goes
+// on. A stop signal is ignored by the kernel where no shell could continue us; then it returns after wait.
+// The stop of ourselves is SIGTTOU: once a Go program has asked for SIGTSTP, its default action cannot be had back.
 func stopHere(group bool, wait time.Duration) {
 	cont := make(chan os.Signal, 1)
 	signal.Notify(cont, syscall.SIGCONT)
 	defer signal.Stop(cont)
-	pid := os.Getpid()
 	if group {
-		pid = 0
+		_ = unix.Kill(0, syscall.SIGTSTP)
 	}
-	if unix.Kill(pid, syscall.SIGTSTP) != nil {
+	if unix.Kill(os.Getpid(), syscall.SIGTTOU) != nil {
 		return
 	}
 	select {

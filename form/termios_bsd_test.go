@@ -4,4 +4,7 @@ package form
 
 import "golang.org/x/sys/unix"
 
-const tcgets = unix.TIOCGETA
+const (
+	tcgets   = unix.TIOCGETA
+	fionread = 0x4004667f // _IOR('f', 127, int)
+)

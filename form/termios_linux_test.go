@@ -2,4 +2,7 @@ package form
 
 import "golang.org/x/sys/unix"
 
-const tcgets = unix.TCGETS
+const (
+	tcgets   = unix.TCGETS
+	fionread = unix.TIOCINQ
+)
