@@ -75,9 +75,9 @@ cover: ## coverage of each package
 	$(GO) test -coverprofile=bin/cover.out ./...
 	$(GO) tool cover -func=bin/cover.out | tail -n 1
 
-man: build ## manual pages, in dist/man
+man: ## manual pages, in dist/man; the program itself does not carry the writer of them
 	@mkdir -p dist/man
-	$(BIN) man dist/man
+	$(GO) run -tags man ./cmd/skald-connectors man dist/man
 
 release: ## the program for each system, in dist/, with SHA256SUMS
 	@rm -rf dist && mkdir -p dist
