@@ -49,7 +49,7 @@ func escapeRune(r rune) string {
 		return `\r`
 	case r == '\t':
 		return `\t`
-	case r < 0x100:
+	case r < 0x80:
 		return fmt.Sprintf(`\x%02x`, r)
 	case r < 0x10000:
 		return fmt.Sprintf(`\u%04x`, r)

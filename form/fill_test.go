@@ -35,8 +35,6 @@ func pemText(end string) string {
 	return b.String()
 }
 
-func bracketed(s string) string { return pasteStart + s + pasteEnd }
-
 func TestFillTyped(t *testing.T) {
 	c := start(t, script{Term: xterm, Color: true, Fields: []scripted{host, apiKey}}, 80, 24)
 	c.steps("such as imap.example.org", "mail.test", "mail.test", "\r", "2 of 2", canary, "18 characters", "\r")

@@ -45,16 +45,12 @@ func (s *session) prompts(ctx context.Context, title string, entries []*entry) e
 // prompt asks one question until its answer stands.
 func (s *session) prompt(ctx context.Context, e *entry) error {
 	s.println(e.label())
-	if help := e.help(); help != "" {
-		s.println("  " + strings.ReplaceAll(help, "\n", "\n  "))
-	}
-	if e.q.Problem != "" {
-		s.println("  " + Clean(e.q.Problem))
-	}
+	s.say(e.help())
+	s.say(Clean(e.q.Problem))
 	if e.options != nil {
 		return s.promptChoice(ctx, e)
 	}
-	s.println(s.promptHint(e))
+	s.say(s.promptHint(e))
 	for {
 		text, err := s.line(ctx, e)
 		if err != nil {
@@ -85,29 +81,40 @@ func (s *session) promptHint(e *entry) string {
 		parts = append(parts, "what you type is not shown")
 	}
 	if e.multiline() {
-		parts = append(parts, "end it with a line that holds only a dot")
+		parts = append(parts, "a line with only a dot ends it")
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return "  [" + strings.Join(parts, "; ") + "]"
+	return "[" + strings.Join(parts, "; ") + "]"
+}
+
+// say prints text below a label, indented and wrapped between words.
+func (s *session) say(text string) {
+	if text == "" {
+		return
+	}
+	if w, _ := s.t.size(); w >= leastWidth {
+		text = lipgloss.Wrap(text, w-2, " ")
+	}
+	s.println("  " + strings.ReplaceAll(text, "\n", "\n  "))
 }
 
 // judge submits an answer, says what is wrong with it, and asks about notes.
 func (s *session) judge(ctx context.Context, e *entry, text string) (done bool, err error) {
 	problem, notes := e.submit(text)
 	if problem != "" {
-		s.println("  ! " + problem)
+		s.say("! " + problem)
 		return false, nil
 	}
 	if len(notes) == 0 {
 		if e.said != "" {
-			s.println("  " + e.said)
+			s.say(e.said)
 		}
 		return true, nil
 	}
 	for _, n := range notes {
-		s.println("  ! " + n)
+		s.say("! " + n)
 	}
 	s.println("  Take it as it is? y or n")
 	reply, err := s.line(ctx, &entry{})
@@ -146,7 +153,7 @@ func (s *session) promptChoice(ctx context.Context, e *entry) error {
 			e.choose(e.options[i].Value)
 			return nil
 		}
-		s.println("  ! that is none of them")
+		s.say("! that is none of them")
 	}
 }
 
