@@ -170,7 +170,7 @@ func (a *app) manifestRows(row func(label, text string), m *manifest.Manifest) {
 	} else {
 		row("test", "none")
 	}
-	row("network", networkText(m.Permissions))
+	row("network", networkText(m))
 	if box, err := sandbox.New(sandbox.Auto); err == nil {
 		row("sandbox", box.Enforced(sandbox.Policy{}).Sentence)
 	}

@@ -265,8 +265,8 @@ func installedText(act *activate.Activator, rec *activate.Record) string {
 	if len(rec.Secrets) > 0 {
 		fmt.Fprintf(&b, "  secrets   %s, encrypted; their key is %s\n", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
 	}
-	fmt.Fprintf(&b, "  sandbox   %s\n", rec.Sandbox.Enforced)
-	fmt.Fprintf(&b, "  next      %s info %s shows it, %s configure %s changes it\n", program, rec.Name, program, rec.Name)
+	fmt.Fprintf(&b, "  sandbox   %s\n", strings.TrimLeft(wrap(rec.Sandbox.Enforced, planWidth, "            "), " "))
+	fmt.Fprintf(&b, "  next      %s info %s\n", program, rec.Name)
 	return b.String()
 }
 

@@ -81,7 +81,8 @@ func (b *bench) steps(args ...string) []string {
 		b.t.Fatal(err)
 	}
 	var names []string
-	for _, n := range strings.Fields(string(data)) {
+	for n := range strings.Lines(string(data)) {
+		n = strings.TrimSuffix(n, "\n")
 		if !slices.Contains(names, n) {
 			names = append(names, n)
 		}

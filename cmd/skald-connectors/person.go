@@ -44,12 +44,12 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 
 // showFailure says what verify or the probe found, with all that helps.
 func (a *app) showFailure(err error) {
-	fmt.Fprintf(a.stderr, "\n%s\n", form.Clean(err.Error()))
+	fmt.Fprintf(a.stderr, "\n%s\n", wrap(form.Clean(err.Error()), planWidth, ""))
 	var (
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
 	)
-	if errors.As(err, &refused) && refused.Outcome.Details != "" {
+	if a.verbose && errors.As(err, &refused) && refused.Outcome.Details != "" {
 		fmt.Fprintln(a.stderr, indent(refused.Outcome.Details))
 	}
 	if errors.As(err, &probe) && probe.Stderr != "" {

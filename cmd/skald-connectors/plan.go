@@ -40,7 +40,7 @@ func (a *app) planText(p *activate.Plan, from string) string {
 	} else {
 		row("test", "none: this connector has no test; its server is started once instead")
 	}
-	row("network", "%s", networkText(m.Permissions))
+	row("network", "%s", networkText(m))
 	row("sandbox", "%s", p.Enforced.Sentence)
 	row("ask", "%s", fieldsText(p.Fields))
 	if text := a.storeText(p); text != "" {
@@ -62,8 +62,10 @@ func orElse(s, other string) string {
 	return s
 }
 
-// networkText says where a connector says that it connects to.
-func networkText(p *manifest.Permissions) string {
+// networkText says where a connector says that it connects to, and what else
+// it says that it needs.
+func networkText(m *manifest.Manifest) string {
+	p := m.Permissions
 	switch {
 	case p == nil || !p.HostsDeclared:
 		return "it does not say where it connects to: any host"
@@ -74,26 +76,47 @@ func networkText(p *manifest.Permissions) string {
 	}
 	hosts := make([]string, len(p.Hosts))
 	for i, h := range p.Hosts {
-		hosts[i] = form.Clean(h)
+		hosts[i] = form.Clean(labelled(h, m.Fields()))
 	}
 	return "it says that it connects only to " + strings.Join(hosts, ", ")
 }
 
+// labelled shows each token of a text as the label of its field.
+func labelled(text string, fields []manifest.Field) string {
+	tokens := manifest.Tokens(text)
+	for _, t := range slices.Backward(tokens) {
+		for _, f := range fields {
+			if f.Name == t.Name && !t.Deprecated {
+				text = text[:t.Start] + "<" + f.Label + ">" + text[t.End:]
+			}
+		}
+	}
+	return text
+}
+
+// fieldsText lists what is asked for: the required fields, then the others.
 func fieldsText(fields []manifest.Field) string {
-	if len(fields) == 0 {
-		return "nothing"
-	}
-	parts := make([]string, len(fields))
-	for i, f := range fields {
-		parts[i] = form.Clean(f.Label)
+	var required, optional []string
+	for _, f := range fields {
+		text := form.Clean(f.Label)
 		if f.Secret {
-			parts[i] += " (secret)"
+			text += " (secret)"
 		}
-		if !f.Required {
-			parts[i] += " (optional)"
+		if f.Required {
+			required = append(required, text)
+		} else {
+			optional = append(optional, text)
 		}
 	}
-	return strings.Join(parts, ", ")
+	switch {
+	case len(fields) == 0:
+		return "nothing"
+	case len(optional) == 0:
+		return strings.Join(required, ", ")
+	case len(required) == 0:
+		return "only if you like: " + strings.Join(optional, ", ")
+	}
+	return strings.Join(required, ", ") + "; if you like: " + strings.Join(optional, ", ")
 }
 
 // storeText says where secrets will be kept; "" when there are none.

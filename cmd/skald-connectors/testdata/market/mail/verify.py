@@ -1,6 +1,6 @@
 import hashlib, json, os, sys
 
-# The right password is "correct horse".
+# The digest of the right password.
 ok = hashlib.sha256(os.environ.get("MAIL_PASSWORD", "").encode()).hexdigest() == "4104d36f8da2c254349f85836793ebe029e0c957063a34c91c2e9203187b5631"
 print("a line of noise")
 if ok:
