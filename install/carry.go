@@ -48,7 +48,7 @@ func carry(dst, src *os.Root, oldShipped, newShipped []manifest.File, step func(
 	c := copier{dst: dst, src: src, step: step}
 	err = fs.WalkDir(src.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || p == "." {
-			return unlessGone(err)
+			return unlessGone(err) // the folder may belong to a running session
 		}
 		if passed(p, d) {
 			return skip(d)
@@ -69,23 +69,14 @@ func carry(dst, src *os.Root, oldShipped, newShipped []manifest.File, step func(
 }
 
 // copyAll copies every regular file of a tree, younger ones over older ones.
-func copyAll(dst, src *os.Root) error {
-	c := copier{dst: dst, src: src, step: func(string) {}}
+func copyAll(dst, src *os.Root, step func(string)) error {
+	c := copier{dst: dst, src: src, step: step}
 	return fs.WalkDir(src.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil || !d.Type().IsRegular() || unfinished(d.Name()) {
 			return unlessGone(err)
 		}
 		return c.copy(p)
 	})
-}
-
-// unlessGone forgives that something went away while it was read: the folder may
-// belong to a running session.
-func unlessGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // passed says what is passed over without a word.
@@ -96,7 +87,7 @@ func passed(p string, d fs.DirEntry) bool {
 	case "auth", "state":
 		return true // a link; a real folder there is adopted
 	}
-	return d.Name() == "__pycache__" || strings.HasPrefix(d.Name(), stagePrefix) || strings.HasPrefix(d.Name(), trashPrefix)
+	return d.Name() == "__pycache__" || unfinished(d.Name())
 }
 
 func skip(d fs.DirEntry) error {
@@ -199,7 +190,7 @@ func (c *copier) write(p string, in *os.File, modified time.Time) error {
 	if err := makeParents(c.dst, p); err != nil {
 		return err
 	}
-	return place(c.dst, p, func(out *os.File) error {
+	return place(c.dst, p, c.step, func(out *os.File) error {
 		if _, err := copyBytes(out, in, carryBytes); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 const (
 	stagePrefix = ".stage-"
 	trashPrefix = ".trash-"
+	tempPrefix  = ".skald-temp-" // a file inside a work or state folder
 )
 
 // Modes; see the package comment.
@@ -79,19 +80,21 @@ func makeDir(parent *os.Root, name string) error {
 	return nil
 }
 
-// makeParents makes the folders above a shipped file. Their durability comes with
-// syncTree.
+// makeParents makes the folders above a file, from the top down, because a umask may
+// close each one to us. Their durability comes with syncTree.
 func makeParents(root *os.Root, file string) error {
-	dir := path.Dir(file)
-	if dir == "." {
-		return nil
-	}
-	if err := root.MkdirAll(dir, dirPrivate); err != nil {
-		return fmt.Errorf("making %q: %w", dir, cause(err))
-	}
-	for d := dir; d != "."; d = path.Dir(d) {
-		if err := root.Chmod(d, dirPrivate); err != nil {
-			return fmt.Errorf("making %q: %w", d, cause(err))
+	parts := strings.Split(file, "/")
+	for i := 1; i < len(parts); i++ {
+		dir := filepath.Join(parts[:i]...)
+		err := root.Mkdir(dir, dirPrivate)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			err = root.Chmod(dir, dirPrivate)
+		}
+		if err != nil {
+			return fmt.Errorf("making %q: %w", dir, cause(err))
 		}
 	}
 	return nil
@@ -121,7 +124,11 @@ func syncTree(root *os.Root) error {
 
 // seal makes a version folder read-only.
 func seal(root *os.Root) error {
-	return eachDir(root, func(dir string) error { return root.Chmod(dir, dirReadOnly) })
+	err := eachDir(root, func(dir string) error { return root.Chmod(dir, dirReadOnly) })
+	if err != nil {
+		return fmt.Errorf("making the files read-only: %w", cause(err))
+	}
+	return nil
 }
 
 // list gives what is in a folder, sorted by name.
@@ -135,13 +142,18 @@ func list(root *os.Root) ([]fs.DirEntry, error) {
 
 // discard renames something to trash, so that a half-removed folder never looks
 // like a whole one, and then removes it. A missing thing is fine.
-func discard(root *os.Root, name string) error {
+func discard(root *os.Root, name string, step func(string)) error {
+	if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	trash := trashPrefix + newToken()
+	step("trash")
 	err := root.Rename(name, trash)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
+		step("trash-remove")
 		err = removeTree(root, trash)
 	}
 	if err != nil {
@@ -150,28 +162,31 @@ func discard(root *os.Root, name string) error {
 	return nil
 }
 
-// removeTree removes a tree, also one with read-only folders in it.
+// removeTree removes a tree, also one with read-only folders in it. Another process
+// may be removing it as well.
 func removeTree(root *os.Root, name string) error {
 	if fi, err := root.Lstat(name); err == nil && fi.IsDir() {
 		if err := loosen(root, name); err != nil {
 			return err
 		}
 	}
-	return root.RemoveAll(name)
+	return unlessGone(root.RemoveAll(name))
 }
 
-// loosen makes every folder of a tree writable, from the top down, because what is
-// in a closed folder cannot be listed.
+// loosen opens every folder and file of a tree to us, from the top down, because what
+// is in a closed folder cannot be listed. What runs in a work folder may have closed
+// them.
 func loosen(root *os.Root, dir string) error {
 	if err := root.Chmod(dir, dirPrivate); err != nil {
-		return err
+		return unlessGone(err)
 	}
 	f, err := root.Open(dir)
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
 	entries, err := f.ReadDir(-1)
 	f.Close()
+	err = unlessGone(err)
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
 		if e.IsDir() {
@@ -179,6 +194,14 @@ func loosen(root *os.Root, dir string) error {
 		} else if e.Type().IsRegular() {
 			freeFile(root, p)
 		}
+	}
+	return err
+}
+
+// unlessGone forgives that something went away meanwhile.
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	return err
 }

@@ -24,8 +24,12 @@ func syncDir(root *os.Root, dir string) error {
 	return err
 }
 
-// freeFile is for systems where a read-only file cannot be removed.
-func freeFile(*os.Root, string) {}
+// freeFile makes a file readable to us. Removing it needs nothing.
+func freeFile(root *os.Root, path string) {
+	if fi, err := root.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o400 == 0 {
+		root.Chmod(path, filePrivate)
+	}
+}
 
 // dropLock removes the file of a lock that is held, then lets go: whoever opened it
 // in between sees that its name is gone and starts afresh.

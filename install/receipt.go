@@ -140,7 +140,7 @@ func (s *Store) Receipts() ([]Receipt, error) {
 	var all []Receipt
 	var problems []error
 	for _, e := range entries {
-		if manifest.ValidID(e.Name()) != nil {
+		if manifest.ValidID(e.Name()) != nil || e.Type().IsRegular() {
 			continue
 		}
 		r, err := s.receipt(e.Name())

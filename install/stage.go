@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"skald-connectors/fetch"
 	"skald-connectors/internal/atomicfile"
@@ -34,11 +35,11 @@ type Stage struct {
 	token string
 	alive func() // lets go of the stage's lock and removes its file
 
-	reused bool // the version was committed before, nothing is staged
+	reused bool   // the version was committed before, nothing is staged
 	name   string // the activation that Work was called for
 	built  bool   // its work folder is complete
 	from   []origin
-	made   []string // folders below state/ and work/ that were not there before
+	made   []string // folders below state/ that were not there before
 	done   *Installed
 	ended  bool
 }
@@ -226,7 +227,7 @@ func (st *Stage) commitVersion() error {
 		return err // committed by us before an error, by another process, or long ago
 	}
 	st.step("commit-clear")
-	if err := discard(parent, st.ref.Dir()); err != nil {
+	if err := discard(parent, st.ref.Dir(), st.step); err != nil {
 		return err
 	}
 	st.step("commit-version")
@@ -242,7 +243,6 @@ func (st *Stage) Discard() error {
 	if st.ended || st.alive == nil {
 		return nil
 	}
-	st.step("discard")
 	err := st.removeStaged()
 	st.end()
 	ctx, cancel := context.WithTimeout(context.Background(), letGo)
@@ -256,6 +256,7 @@ func (st *Stage) Discard() error {
 
 // end removes what marks the stage as alive.
 func (st *Stage) end() {
+	st.step("end")
 	st.ended = true
 	st.removeStaged()
 	st.alive()
@@ -263,9 +264,9 @@ func (st *Stage) end() {
 
 // removeStaged removes the two folders that only this stage uses.
 func (st *Stage) removeStaged() error {
-	err := st.store.discardAt(st.folder(), connectorsDir, st.ref.Connector)
+	err := st.discardAt(connectorsDir, st.ref.Connector)
 	if st.name != "" {
-		err = errors.Join(err, st.store.discardAt(st.folder(), workDir, st.name))
+		err = errors.Join(err, st.discardAt(workDir, st.name))
 	}
 	return err
 }
@@ -288,13 +289,14 @@ func (st *Stage) removeMade() error {
 		return err
 	}
 	defer root.Close()
+	slices.Reverse(st.made) // the innermost first
 	removeEmpty(root, st.made...)
 	return nil
 }
 
-// discardAt is discard in a folder that may be missing.
-func (s *Store) discardAt(name, top string, below ...string) error {
-	root, err := s.find(top, below...)
+// discardAt removes the stage's folder from one of our folders, which may be missing.
+func (st *Stage) discardAt(top, below string) error {
+	root, err := st.store.find(top, below)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -302,5 +304,5 @@ func (s *Store) discardAt(name, top string, below ...string) error {
 		return err
 	}
 	defer root.Close()
-	return discard(root, name)
+	return discard(root, st.folder(), st.step)
 }

@@ -107,7 +107,7 @@ func (w *sweep) each(top string, visit func(parent *os.Root, name string)) {
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), trashPrefix) {
 			w.remove(root, top, e.Name())
-		} else if manifest.ValidID(e.Name()) == nil {
+		} else if manifest.ValidID(e.Name()) == nil && !e.Type().IsRegular() { // a desktop.ini is not ours
 			visit(root, e.Name())
 		}
 	}
@@ -115,8 +115,7 @@ func (w *sweep) each(top string, visit func(parent *os.Root, name string)) {
 
 // remove takes one thing away and notes it.
 func (w *sweep) remove(root *os.Root, where, name string) bool {
-	w.store.step("sweep " + where)
-	err := discard(root, name)
+	err := discard(root, name, w.store.step)
 	if err != nil {
 		w.problems = append(w.problems, err)
 		return false
@@ -170,7 +169,10 @@ func (w *sweep) activation(parent *os.Root, name string) {
 		used[ref.Dir()] = true
 	}
 	for _, e := range entries {
-		if _, ok := parseRef(name, e.Name()); ok && !used[e.Name()] {
+		_, ok := parseRef(name, e.Name())
+		if ok && used[e.Name()] {
+			w.temps(root, e.Name())
+		} else if ok {
 			w.remove(root, path.Join(workDir, name), e.Name())
 		}
 	}
@@ -235,10 +237,22 @@ func (w *sweep) receipt(r Receipt, changed bool) error {
 	return nil
 }
 
-// state removes state/<name> of an activation that is gone when there is no file in
-// it. With a file in it, somebody asked to keep it.
+// temps clears a folder that stays of unfinished files.
+func (w *sweep) temps(parent *os.Root, name string) {
+	root, err := openDir(parent, name, false)
+	if err == nil {
+		err = removeTemps(root)
+		root.Close()
+	}
+	if err := unlessGone(err); err != nil {
+		w.problems = append(w.problems, err)
+	}
+}
+
+// state clears state/<name> of unfinished files, and removes it when its activation
+// is gone and there is no file in it. With a file in it, somebody asked to keep it.
 func (w *sweep) state(parent *os.Root, name string) {
-	if _, used := w.inUse[name]; used || w.working(name) {
+	if w.working(name) {
 		return
 	}
 	root, err := openDir(parent, name, false)
@@ -246,17 +260,20 @@ func (w *sweep) state(parent *os.Root, name string) {
 		w.problems = append(w.problems, err)
 		return
 	}
+	for _, d := range durable {
+		w.temps(root, d)
+	}
 	empty := true
 	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			empty = false
 		}
-		return err
+		return unlessGone(err)
 	})
 	root.Close()
 	if err != nil {
 		w.problems = append(w.problems, fmt.Errorf("listing %q: %w", path.Join(stateDir, name), cause(err)))
-	} else if empty {
+	} else if _, used := w.inUse[name]; empty && !used {
 		w.remove(parent, stateDir, name)
 	}
 }
@@ -303,8 +320,7 @@ func (s *Store) Remove(ctx context.Context, name string, keepData bool) ([]strin
 			return removed, fmt.Errorf("removing the folders of %q: %w", name, err)
 		}
 		_, missing := root.Lstat(name)
-		s.step("remove " + top)
-		err = discard(root, name)
+		err = discard(root, name, s.step)
 		root.Close()
 		if err != nil {
 			return removed, err

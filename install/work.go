@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"skald-connectors/manifest"
@@ -49,7 +47,7 @@ func (st *Stage) Work(name string) (string, error) {
 	}
 	st.name = name
 	if err := st.buildWork(); err != nil {
-		st.store.discardAt(st.folder(), workDir, name) // else Discard or a sweep does it
+		st.discardAt(workDir, name) // else Discard or a sweep does it
 		return "", fmt.Errorf("preparing %q to run: %w", name, err)
 	}
 	st.built = true
@@ -103,11 +101,12 @@ func (st *Stage) makeFolders() error {
 		return err
 	}
 	defer state.Close()
-	for _, d := range durable {
-		below := filepath.Join(st.name, d)
+	for _, below := range []string{st.name, filepath.Join(st.name, durable[0]), filepath.Join(st.name, durable[1])} {
 		if _, err := state.Lstat(below); errors.Is(err, fs.ErrNotExist) {
 			st.made = append(st.made, below)
 		}
+	}
+	for _, d := range durable {
 		r, err := st.store.ensure(stateDir, st.name, d)
 		if err != nil {
 			return err
@@ -154,6 +153,9 @@ func (st *Stage) carryFrom(dst *os.Root, o origin) (left []string, err error) {
 		return nil, err
 	}
 	defer src.Close()
+	if err := loosen(src, "."); err != nil {
+		return nil, fmt.Errorf("opening the older work folder: %w", cause(err))
+	}
 	if left, err = carry(dst, src, o.shipped, st.files, st.step); err != nil {
 		return left, err
 	}
@@ -171,7 +173,7 @@ func (st *Stage) commitWork() error {
 	}
 	defer parent.Close()
 	if now, err := parent.Lstat(st.ref.Dir()); err == nil && !now.IsDir() {
-		if err := discard(parent, st.ref.Dir()); err != nil {
+		if err := discard(parent, st.ref.Dir(), st.step); err != nil {
 			return err
 		}
 	} else if err == nil {
@@ -196,6 +198,9 @@ func (st *Stage) commitWork() error {
 // finishWork brings the staged folder up to date after the trial: late files of the
 // older version, and whatever the connector did to the shipped files and the links.
 func (st *Stage) finishWork(staged *os.Root) error {
+	if err := loosen(staged, "."); err != nil {
+		return fmt.Errorf("opening the work folder: %w", cause(err))
+	}
 	for _, o := range st.from {
 		if _, err := st.carryFrom(staged, o); err != nil {
 			return err
@@ -234,6 +239,9 @@ func (st *Stage) mergeWork(parent *os.Root) error {
 		return err
 	}
 	defer staged.Close()
+	if err := errors.Join(loosen(staged, "."), loosen(final, ".")); err != nil {
+		return fmt.Errorf("opening the work folder: %w", cause(err))
+	}
 	if _, err := carry(final, staged, st.files, st.files, st.step); err != nil {
 		return err
 	}
@@ -252,7 +260,7 @@ func (st *Stage) link(dir *os.Root) error {
 		if now, err := dir.Readlink(d); err == nil && now == want {
 			continue
 		}
-		if err := discard(dir, d); err != nil {
+		if err := discard(dir, d, st.step); err != nil {
 			return err
 		}
 		if err := dir.Symlink(want, d); err != nil {
@@ -280,115 +288,9 @@ func (st *Stage) adopt(dir *os.Root) error {
 		}
 		defer dst.Close()
 		st.step("adopt-" + d)
-		if err := copyAll(dst, src); err != nil {
+		if err := copyAll(dst, src, st.step); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// repair replaces the shipped files of a work folder that are not the shipped ones.
-func (st *Stage) repair(dir *os.Root) error {
-	version, err := st.version()
-	if err != nil {
-		return err
-	}
-	defer version.Close()
-	for _, f := range st.files {
-		why, err := checkFile(dir, f)
-		if err != nil {
-			return fmt.Errorf("reading %q: %w", f.Path, err)
-		}
-		if why == "" {
-			continue
-		}
-		st.step("repair " + f.Path)
-		if err := repairFile(dir, version, f); err != nil {
-			return fmt.Errorf("repairing %q: %w", f.Path, cause(err))
-		}
-	}
-	return nil
-}
-
-func repairFile(dir, version *os.Root, f manifest.File) error {
-	if err := clearWay(dir, f.Path); err != nil {
-		return err
-	}
-	if err := makeParents(dir, f.Path); err != nil {
-		return err
-	}
-	return place(dir, f.Path, func(out *os.File) error {
-		return fill(out, f, fromRoot(version), filePrivate)
-	})
-}
-
-// clearWay removes what stands where a file belongs and is none, and what stands for
-// one of its folders and is none.
-func clearWay(dir *os.Root, file string) error {
-	parts := strings.Split(file, "/")
-	for i := range parts {
-		p := filepath.Join(parts[:i+1]...)
-		fi, err := dir.Lstat(p)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if isFile := i == len(parts)-1; isFile && !fi.Mode().IsRegular() || !isFile && !fi.IsDir() {
-			return removeTree(dir, p)
-		}
-	}
-	return nil
-}
-
-// place writes a file beside its place, durably, and renames it there. The temporary file
-// stands at the top of the tree, under a name that is never carried over.
-func place(dir *os.Root, file string, write func(out *os.File) error) error {
-	temp := stagePrefix + newToken()
-	out, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePrivate)
-	if err != nil {
-		return err
-	}
-	err = write(out)
-	if err == nil {
-		err = out.Sync()
-	}
-	if cerr := out.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = dir.Rename(temp, filepath.FromSlash(file))
-	}
-	if err != nil {
-		dir.Remove(temp)
-	}
-	return err
-}
-
-// removeTemps removes what a killed Commit left in a work folder.
-func removeTemps(dir *os.Root) error {
-	entries, err := list(dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), stagePrefix) || strings.HasPrefix(e.Name(), trashPrefix) {
-			err = errors.Join(err, removeTree(dir, e.Name()))
-		}
-	}
-	return err
-}
-
-func syncDirs(dir *os.Root) error {
-	if err := syncTree(dir); err != nil {
-		return fmt.Errorf("writing the files: %w", cause(err))
-	}
-	return nil
-}
-
-// copyBytes copies an open file that may grow while it is read, at most limit bytes.
-func copyBytes(out io.Writer, in io.Reader, limit int64) (int64, error) {
-	n, err := io.Copy(out, io.LimitReader(in, limit+1))
-	if err == nil && n > limit {
-		err = errTooMuch
-	}
-	return n, err
 }

@@ -86,8 +86,8 @@ func TryLock(path string) (unlock func(), ok bool, err error) {
 	}), true, nil
 }
 
-// stillNamed says whether the locked file is the one that path names. A lock on
-// a file that has been removed excludes nobody.
+// stillNamed says whether the locked file is the one that path names, with a usable
+// mode. A lock on a file that has been removed excludes nobody.
 func stillNamed(l *flock.Flock, path string) (bool, error) {
 	held, err := l.Stat()
 	if err != nil {
@@ -97,7 +97,13 @@ func stillNamed(l *flock.Flock, path string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil && os.SameFile(held, named), err
+	if err != nil || !os.SameFile(held, named) {
+		return false, err
+	}
+	if held.Mode().Perm()&0o600 != 0o600 { // a umask would lock us all out for ever
+		err = os.Chmod(path, 0o600)
+	}
+	return true, err
 }
 
 // noteHolder writes our process number for the messages of others. The first byte
