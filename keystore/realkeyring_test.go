@@ -1,0 +1,3 @@
+package keystore
+
+func childKeyring([]string) error { return nil }
