@@ -20,22 +20,16 @@ type client struct {
 }
 
 // newClient makes a client whose requests carry the credentials of base to base's own host only.
-func newClient(o Options, base *url.URL, note func(Event)) (*client, error) {
-	var rt http.RoundTripper
+func newClient(o Options, base *url.URL, note func(Event)) *client {
+	var rt http.RoundTripper = newOwnTransport(o.Env)
 	if o.Client != nil && o.Client.Transport != nil {
 		rt = o.Client.Transport
-	} else {
-		t, err := newTransport(o.Env)
-		if err != nil {
-			return nil, err
-		}
-		rt = t
 	}
 	return &client{
 		http: &http.Client{Transport: newWire(rt, base, o.UserAgent), CheckRedirect: redirects(o.AllowHTTP)},
 		now:  o.Now,
 		note: note,
-	}, nil
+	}
 }
 
 // redirects is the rule for each hop: a limited number, never from https to http, never to another kind of address.

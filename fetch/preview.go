@@ -1,58 +1,45 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 
 	"skald-connectors/manifest"
 )
 
-// A Preview is what is known of a connector before its files are downloaded: its entry and its checked manifest.
+// A Preview is what is known of a connector before its files are downloaded: its entry and its manifest.
 type Preview struct {
 	Index       *Index // newer than the one asked with, when that one was stale
 	Entry       manifest.Entry
 	Manifest    *manifest.Manifest
 	Diagnostics []manifest.Diagnostic
+	Unpinned    bool // the index does not pin the manifest (a remote connector's)
 }
 
 // Preview downloads the manifest of e, an entry of ix, and nothing else. Its errors and its treatment of a stale
 // index are those of Bundle.
 func (m *Marketplace) Preview(ctx context.Context, ix *Index, e manifest.Entry) (*Preview, error) {
-	p, err := m.preview(ctx, ix, e)
-	if err == nil || !mayBeStale(err) {
-		return p, err
-	}
-	fresh, again := m.afresh(ctx)
-	if again != nil {
-		return nil, err
-	}
-	now, again := fresh.Lookup(e.ID)
-	if again != nil || bytes.Equal(now.Raw, e.Raw) {
-		return nil, err
-	}
-	return m.preview(ctx, fresh, now)
+	return withFreshIndex(ctx, m, ix, e, m.preview)
 }
 
 func (m *Marketplace) preview(ctx context.Context, ix *Index, e manifest.Entry) (*Preview, error) {
-	if err := checkEntry(e); err != nil {
+	b, err := m.newBundle(ix, e)
+	if err != nil {
 		return nil, err
 	}
-	want, pinned := e.Pin(manifestName)
+	want, pinned := b.entry.Pin(manifestName)
 	if !pinned {
 		want = manifest.File{Path: manifestName, Size: -1}
 	}
-	b := &Bundle{cache: m.cache, index: ix, entry: e}
-	var err error
-	if b.files, err = m.files(ctx, e, []manifest.File{want}); err != nil {
+	if b.files, err = m.files(ctx, b.entry, []manifest.File{want}); err != nil {
 		return nil, err
 	}
 	if err := b.readManifest(); err != nil {
 		return nil, err
 	}
-	return &Preview{Index: ix, Entry: e, Manifest: b.manifest, Diagnostics: b.found}, nil
+	return &Preview{Index: ix, Entry: b.entry, Manifest: b.manifest, Diagnostics: b.found, Unpinned: !pinned}, nil
 }
 
 // Transport makes a transport with the proxies and certificate authorities that env names, for requests to hosts
-// other than the marketplace's.
-func Transport(env func(string) string) (http.RoundTripper, error) { return newTransport(env) }
+// other than the marketplace's. A certificate variable that cannot be used is the error of the first https request.
+func Transport(env func(string) string) (http.RoundTripper, error) { return newOwnTransport(env), nil }

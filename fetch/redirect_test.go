@@ -270,10 +270,7 @@ func TestProxies(t *testing.T) {
 }
 
 func TestTransportSettings(t *testing.T) {
-	tr, err := newTransport(func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTransport(func(string) string { return "" }, nil)
 	if tr.TLSClientConfig.MinVersion < tls.VersionTLS12 || tr.TLSClientConfig.InsecureSkipVerify || tr.ResponseHeaderTimeout == 0 || !tr.DisableCompression {
 		t.Error("the transport is not ours")
 	}

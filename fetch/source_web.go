@@ -30,12 +30,8 @@ func newWebSource(o Options, note func(Event)) (*webSource, error) {
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return nil, fmt.Errorf("%s: a marketplace's address has no query and no fragment", plain(u))
 	}
-	c, err := newClient(o, u, note)
-	if err != nil {
-		return nil, err
-	}
 	base := &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/")}
-	return &webSource{base: base, c: c}, nil
+	return &webSource{base: base, c: newClient(o, u, note)}, nil
 }
 
 var unsafeInName = regexp.MustCompile(`[^a-z0-9.-]`)

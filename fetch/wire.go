@@ -79,6 +79,13 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// CloseIdleConnections implements the optional interface of http.Client.
+func (w *wire) CloseIdleConnections() {
+	if c, ok := w.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
 // because prefers our own reason for a cancelled context over the transport's "context canceled".
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
