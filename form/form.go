@@ -81,6 +81,9 @@ type Option struct{ Value, Label string }
 // Fill asks for the questions in order and returns the answers by field name. Back leads to the question before.
 // The error is ErrAborted, the context's cause, or one of reading and writing the terminal.
 func (t *Terminal) Fill(ctx context.Context, title string, qs []Question) (map[string]Answer, error) {
+	if len(qs) == 0 {
+		return map[string]Answer{}, nil
+	}
 	entries := make([]*entry, len(qs))
 	for i, q := range qs {
 		entries[i] = newEntry(q, t.Home)

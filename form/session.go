@@ -241,11 +241,7 @@ func hasEscape(b []byte) bool  { return strings.IndexByte(string(b), 0x1b) >= 0 
 // takes the terminal again when it goes on.
 func (s *session) suspend(group bool) (tea.Msg, error) {
 	s.leave()
-	stopHere(group, stopWait)
-	select {
-	case <-s.stops: // our own
-	default:
-	}
+	stopHere(group, s.stops, stopWait)
 	s.drawn = frame{}
 	if err := s.enter(); err != nil {
 		return nil, err
