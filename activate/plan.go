@@ -154,7 +154,9 @@ func loud(s manifest.Server, files []manifest.File) string {
 		return slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == name })
 	}
 	switch {
-	case !slices.Contains(known, s.Command) && !shipped(s.Command):
+	case shipped(s.Command):
+		return ""
+	case !slices.Contains(known, s.Command):
 		return fmt.Sprintf("it starts %q, which is not one of the usual runtimes (%s)", s.Command, strings.Join(known, ", "))
 	case !knownCommand(s):
 		return fmt.Sprintf("it starts %q with an option in place of a script", s.Command)

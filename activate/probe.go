@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -253,7 +254,7 @@ func (s *stdioPeer) answer(id int) (exactjson.Value, []byte, error) {
 // readResult takes a JSON-RPC message apart; mine tells whether it answers id.
 func readResult(msg []byte, id int) (result exactjson.Value, mine bool, err error) {
 	doc, repeats, err := exactjson.Parse(msg, tooldef.Depth)
-	if err != nil || doc.Kind != exactjson.Object || len(repeats) > 0 && repeats[0].Path == "" {
+	if err != nil || doc.Kind != exactjson.Object || slices.ContainsFunc(repeats, topLevel) {
 		return result, false, nil
 	}
 	got, ok := doc.Get("id")
@@ -269,6 +270,10 @@ func readResult(msg []byte, id int) (result exactjson.Value, mine bool, err erro
 	}
 	return result, true, nil
 }
+
+// topLevel tells a repeated member of the message itself: such a message has two
+// meanings. Repeats inside a result are judged where they matter.
+func topLevel(r exactjson.Repeat) bool { return !strings.ContainsAny(r.Path, ".[") }
 
 // readLine reads one line of bounded length; a last line without an end counts.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {

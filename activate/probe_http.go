@@ -121,6 +121,14 @@ func (s *httpPeer) call(id int, method string, params any) (exactjson.Value, []b
 	if v := resp.Header.Get("Mcp-Session-Id"); v != "" {
 		s.session = v
 	}
+	result, body, err := s.read(resp, id)
+	if method == "initialize" && err == nil {
+		s.protocol = str(result, "protocolVersion")
+	}
+	return result, body, err
+}
+
+func (s *httpPeer) read(resp *http.Response, id int) (exactjson.Value, []byte, error) {
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return readEvents(resp.Body, id)
 	}
@@ -135,9 +143,6 @@ func (s *httpPeer) call(id int, method string, params any) (exactjson.Value, []b
 	result, mine, err := readResult(body, id)
 	if !mine {
 		return result, nil, errors.New("the answer is not a JSON-RPC reply to the request")
-	}
-	if method == "initialize" && err == nil {
-		s.protocol = str(result, "protocolVersion")
 	}
 	return result, body, err
 }

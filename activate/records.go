@@ -112,18 +112,11 @@ func parseExact(data []byte) (exactjson.Value, error) {
 	case err != nil:
 		return doc, err
 	case len(repeats) > 0:
-		return doc, fmt.Errorf("the key %q occurs twice in %s", repeats[0].Key, orTop(repeats[0].Path))
+		return doc, fmt.Errorf("the key %q occurs twice", repeats[0].Path)
 	case doc.Kind != exactjson.Object:
 		return doc, errors.New("it is not a JSON object")
 	}
 	return doc, nil
-}
-
-func orTop(path string) string {
-	if path == "" {
-		return "the document"
-	}
-	return path
 }
 
 // checkSchema refuses a file of a newer format, whatever else is in it.

@@ -41,5 +41,5 @@ func (m *Marketplace) preview(ctx context.Context, ix *Index, e manifest.Entry) 
 }
 
 // Transport makes a transport with the proxies and certificate authorities that env names, for requests to hosts
-// other than the marketplace's. A certificate variable that cannot be used is the error of the first https request.
-func Transport(env func(string) string) (http.RoundTripper, error) { return newOwnTransport(env), nil }
+// other than the marketplace's. It reads them when the first request needs them.
+func Transport(env func(string) string) http.RoundTripper { return newOwnTransport(env) }

@@ -233,13 +233,9 @@ func (a *app) activator(home string, mode string) (*activate.Activator, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := a.transport()
-	if err != nil {
-		return nil, err
-	}
 	act := &activate.Activator{
 		Home: home, Store: install.Open(home), Keys: keys, Sandbox: box, Environ: a.environ, Now: a.hooks.now,
-		HTTP: activate.HTTPClient(transport), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) },
+		HTTP: activate.HTTPClient(fetch.Transport(a.getenv)), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) },
 	}
 	if t := a.terminal(); t != nil {
 		act.Person = &person{app: a, term: t}
