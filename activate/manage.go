@@ -157,14 +157,37 @@ func (a *Activator) recordVerify(t *trial, p proof, next, present *Record, faile
 	return a.Records().write(next)
 }
 
+// SecretField is the field that a handle of an activation belongs to, for
+// whoever asks for its value. Errors: *NotInstalledError, *GivenError.
+func (a *Activator) SecretField(name, handle string) (manifest.Field, error) {
+	rec, err := a.Records().Read(name)
+	if err != nil {
+		return manifest.Field{}, err
+	}
+	m, err := a.Manifest(rec)
+	if err != nil {
+		return manifest.Field{}, err
+	}
+	return secretField(m, name, handle)
+}
+
+func secretField(m *manifest.Manifest, name, handle string) (manifest.Field, error) {
+	for _, f := range m.Fields() {
+		if f.Name == handle && f.Secret {
+			return f, nil
+		}
+	}
+	return manifest.Field{}, &GivenError{Name: handle, Source: "secrets put", Problem: fmt.Sprintf("%q has no secret of that name", name)}
+}
+
 // PutSecret replaces one secret of an activation, without verify: it is the
 // way for scripts that rotate keys. Errors: *GivenError for a name that the
 // connector does not declare as secret and for a value that breaks its rule.
 func (a *Activator) PutSecret(ctx context.Context, name, handle string, value keystore.Secret) error {
 	_, err := a.editSecrets(ctx, name, func(t *trial, rec *Record) error {
-		f, ok := t.values.field(handle)
-		if !ok || !f.Secret {
-			return &GivenError{Name: handle, Source: "secrets put", Problem: fmt.Sprintf("%q has no secret of that name", name)}
+		f, err := secretField(t.manifest, name, handle)
+		if err != nil {
+			return err
 		}
 		clean, _, err := f.Check(value.Reveal())
 		if err != nil {

@@ -93,7 +93,11 @@ func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
 	if err != nil {
 		return err
 	}
-	value, err := a.readSecret(ctx, name, handle, file)
+	field, err := act.SecretField(name, handle)
+	if err != nil {
+		return err
+	}
+	value, err := a.readSecret(ctx, name, field, file)
 	if err != nil {
 		return err
 	}
@@ -114,14 +118,14 @@ func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
 
 // readSecret takes the value from the named file, from a prompt, or from
 // standard input when that is not a terminal.
-func (a *app) readSecret(ctx context.Context, name, handle, file string) (keystore.Secret, error) {
+func (a *app) readSecret(ctx context.Context, name string, field manifest.Field, file string) (keystore.Secret, error) {
 	if term := a.terminal(); file == "" && term != nil {
-		q := form.Question{Field: manifest.Field{Name: handle, Label: handle, Secret: true, Required: true, Type: "string"}}
-		answers, err := term.Fill(ctx, "Secret of "+name, []form.Question{q})
-		return answers[handle].Value, err
+		field.Required = true
+		answers, err := term.Fill(ctx, "Secret of "+name, []form.Question{{Field: field}})
+		return answers[field.Name].Value, err
 	}
 	if file == "" && isTerminal(a.stdin) {
-		return keystore.Secret{}, withHint(usagef("the value of %s cannot be asked for here", handle), "pipe it into the command, or give --file PATH")
+		return keystore.Secret{}, withHint(usagef("the value of %s cannot be asked for here", field.Name), "pipe it into the command, or give --file PATH")
 	}
 	used := ""
 	data, err := a.readInput("--file", orElse(file, "-"), valueLimit, &used)
