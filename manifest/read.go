@@ -108,8 +108,12 @@ func joinPath(path, key string) string {
 
 // get gives a member; null is the same as absent.
 func get(obj exactjson.Value, key string) (exactjson.Value, bool) {
-	v, ok := obj.Get(key)
-	return v, ok && v.Kind != exactjson.Null
+	for i := range obj.Members {
+		if m := &obj.Members[i]; m.Key == key {
+			return m.Value, m.Value.Kind != exactjson.Null
+		}
+	}
+	return exactjson.Value{}, false
 }
 
 // text reads a string. A number or boolean is taken as its JSON text, loudly.
@@ -144,8 +148,12 @@ func (r *reader) texts(obj exactjson.Value, key string) []string {
 		r.say(v, Warning, "not-an-array", "found a string, expected an array of strings; taken as a list of one")
 		return []string{v.Str}
 	}
-	var list []string
-	for _, item := range r.items(v) {
+	items := r.items(v)
+	if len(items) == 0 {
+		return nil
+	}
+	list := make([]string, 0, len(items))
+	for _, item := range items {
 		if s, ok := r.textOf(item); ok {
 			list = append(list, s)
 		}
