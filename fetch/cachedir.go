@@ -28,6 +28,7 @@ const (
 // A cacheDir is the cache folder behind root handles, opened and made when they are first needed.
 type cacheDir struct {
 	path string
+	now  func() time.Time
 	mu   sync.Mutex
 	subs map[string]*os.Root
 }

@@ -78,6 +78,7 @@ func (c *cacheDir) newJob(digest string) *job {
 		}
 		if j.err == nil {
 			j.tmp, j.err = newTemp(j.root)
+			sweep(j.root, c.now(), func(string) bool { return false }) // what a killed process left here
 		}
 	}()
 	return j

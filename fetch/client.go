@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -83,6 +84,7 @@ type question struct {
 	header http.Header
 	what   string // for messages: "the index", a file's path
 	about  Event  // what a wait is reported with
+	tries  int    // how often it is repeated
 }
 
 // get asks, and gives a 200 (or 304, when the question has a condition) to use. use is called again from the start
@@ -107,7 +109,7 @@ func (c *client) get(ctx context.Context, q question, use func(*http.Response) e
 	})
 	rc := retryablehttp.Client{
 		HTTPClient: c.http,
-		RetryMax:   retries,
+		RetryMax:   q.tries,
 		CheckRetry: func(ctx context.Context, resp *http.Response, err error) (bool, error) {
 			if ctx.Err() != nil {
 				return false, context.Cause(ctx)
@@ -165,7 +167,7 @@ func explain(ctx context.Context, host string, err error) error {
 		stop   final
 		status *statusError
 		urlErr *url.Error
-		pem    *trustError
+		coding *encodingError
 	)
 	switch {
 	case err == nil:
@@ -176,13 +178,17 @@ func explain(ctx context.Context, host string, err error) error {
 		return stop.error
 	case errors.As(err, &status) && !mayRetryStatus(status.code):
 		return fmt.Errorf("asking %s: %w", host, status)
+	case errors.As(err, &coding):
+		return fmt.Errorf("asking %s: %w", host, coding)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("the transfer broke off: %w", err)
 	}
 	for errors.As(err, &urlErr) {
 		err = urlErr.Err
 		urlErr = nil
 	}
-	if pem = untrusted(err); pem != nil {
-		err = pem
+	if bad := untrusted(err); bad != nil {
+		err = bad
 	}
 	return &UnreachableError{Host: host, Err: err}
 }

@@ -145,8 +145,8 @@ var hostileAnswers = []struct {
 	{"one byte less", func(good string) http.HandlerFunc { return says(good[:len(good)-1]) }, "pin", "other"},
 	{"one byte less, chunked", func(good string) http.HandlerFunc { return chunked(good[:len(good)-1]) }, "pin", "other"},
 	{"one byte flipped", func(good string) http.HandlerFunc { return says("\x00" + good[1:]) }, "pin", "other"},
-	{"gzip", gzipped, "unreachable", "unreachable"},
-	{"gzip bomb", func(string) http.HandlerFunc { return bomb }, "unreachable", "unreachable"},
+	{"gzip", gzipped, "other", "other"},
+	{"gzip bomb", func(string) http.HandlerFunc { return bomb }, "other", "other"},
 	{"404", func(string) http.HandlerFunc { return status(404) }, "other", "other"},
 	{"403", func(string) http.HandlerFunc { return status(403) }, "other", "other"},
 	{"204", func(string) http.HandlerFunc { return status(204) }, "other", "other"},
@@ -239,16 +239,8 @@ func TestHostileIndex(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr, _ := demo()
 				good := string(tr["connectors.json"])
-				bad := false
-				h := row.handler(good)
-				bubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if bad {
-						h(w, r)
-						return
-					}
-					tr.ServeHTTP(w, r)
-				}), func(m *Marketplace) {
-					bad = true
+				h := &switching{now: row.handler(good)}
+				bubble(t, h, func(m *Marketplace) {
 					before := snapshot(t, m.o.CacheDir)
 					began := time.Now()
 					_, err := m.Index(t.Context(), Refresh)
@@ -264,9 +256,9 @@ func TestHostileIndex(t *testing.T) {
 					if row.index == "none" {
 						return
 					}
-					bad = false
+					h.set(tr)
 					digest := get(t, m, Refresh).Digest()
-					bad = true
+					h.set(row.handler(good))
 					before = snapshot(t, m.o.CacheDir)
 					ix := get(t, m, Refresh)
 					if row.name != "304 unasked" && (ix.Digest() != digest || !ix.FromCache() || errorKind(ix.Err()) != row.index) {

@@ -35,9 +35,11 @@ const (
 // How often we ask again.
 const (
 	// retries is how often a request is repeated; with retryFirst doubling, an outage costs under two seconds.
-	retries    = 3
-	retryFirst = 250 * time.Millisecond
-	retryMost  = 4 * time.Second
+	retries = 3
+	// retriesCached is for the index when an older one is here: a silent network then costs a read half a minute at most.
+	retriesCached = 1
+	retryFirst    = 250 * time.Millisecond
+	retryMost     = 4 * time.Second
 	// retryAfterMost is the longest wait that a server may ask for; above it we stop and say so.
 	retryAfterMost = 30 * time.Second
 	// redirectsMost is the number of hops followed; honest hosts need one or two.

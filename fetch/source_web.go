@@ -60,7 +60,10 @@ func (s *webSource) at(name string) *url.URL {
 }
 
 func (s *webSource) index(ctx context.Context, known validators, take func(io.Reader, int64) error) (now validators, unchanged bool, err error) {
-	q := question{url: s.at(indexName), header: http.Header{}, what: "the index"}
+	q := question{url: s.at(indexName), header: http.Header{}, what: "the index", tries: retries}
+	if known != (validators{}) {
+		q.tries = retriesCached
+	}
 	switch {
 	case known.ETag != "":
 		q.header.Set("If-None-Match", known.ETag)
@@ -91,7 +94,7 @@ func startsMarkup(head []byte) bool {
 }
 
 func (s *webSource) file(ctx context.Context, name string, about Event, take func(io.Reader, int64, string) error) error {
-	q := question{url: s.at(name), what: fmt.Sprintf("%q", about.File), about: about}
+	q := question{url: s.at(name), what: fmt.Sprintf("%q", about.File), about: about, tries: retries}
 	return s.c.get(ctx, q, func(resp *http.Response) error {
 		page := &pageGuard{r: resp.Body}
 		err := take(page, resp.ContentLength, resp.Request.URL.Host)
