@@ -336,12 +336,12 @@ def _connect_error(where, security, port, error):
     if isinstance(error, ssl.SSLError):
         hint = "; it may want starttls on this port" if security == "ssl" else ""
         return ConnectError("tls", "%s: TLS failed: %s%s" % (where, _reason(error), hint))
-    if isinstance(error, smtplib.SMTPServerDisconnected) or isinstance(error, imaplib.IMAP4.abort):
+    if isinstance(error, smtplib.SMTPServerDisconnected) or "closed" in _reason(error):
         hint = "; it may want ssl on this port" if security != "ssl" else ""
         return ConnectError("protocol", "%s closed the connection%s" % (where, hint))
     if isinstance(error, OSError) and not isinstance(error, smtplib.SMTPException):
         return ConnectError("unreachable", "%s cannot be reached: %s" % (where, _reason(error)))
-    return ConnectError("protocol", "%s: %s" % (where, _reason(error)))
+    return ConnectError("protocol", "%s did not answer as such a server does: %s" % (where, _reason(error)))
 
 
 def _reason(error):
