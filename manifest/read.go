@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"skald-connectors/internal/exactjson"
 )
@@ -93,10 +94,19 @@ func childAt(v exactjson.Value, off int) (exactjson.Value, string) {
 	}
 	for _, m := range v.Members {
 		if off >= m.Value.Start && off < m.Value.End {
-			return m.Value, m.Key
+			return m.Value, pathKey(m.Key)
 		}
 	}
 	return v, ""
+}
+
+// pathKey gives a key as it stands in a path: quoted when it is empty or holds
+// what a terminal would not show.
+func pathKey(key string) string {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(key)
+	}
+	return key
 }
 
 func joinPath(path, key string) string {

@@ -81,7 +81,7 @@ func pathTo(v Value, rep Repeat) string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(key)
+		b.WriteString(pathKey(key))
 	}
 	for {
 		next := -1
@@ -110,6 +110,15 @@ func pathTo(v Value, rep Repeat) string {
 		name(v.Members[next].Key)
 		v = v.Members[next].Value
 	}
+}
+
+// pathKey gives a key as it stands in a path: quoted when it holds what a
+// terminal would not show.
+func pathKey(key string) string {
+	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(key)
+	}
+	return key
 }
 
 // foldHash is FNV-1a over the folded key; keys equal under strings.EqualFold
