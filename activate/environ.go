@@ -116,9 +116,9 @@ func connectorEnviron(base *environ, m *manifest.Manifest, v *values, dir string
 		undeclared = append(undeclared, unknown...)
 		base.set(kv.Name, value)
 	}
-	if key, ok := m.KeyField(); ok && m.Auth.Delivery == "env" && m.Auth.Param != "" {
-		if value, ok := v.filled[key.Name]; ok {
-			base.set(m.Auth.Param, value.Reveal())
+	if place, name := m.KeyPlace(); place == "env" {
+		if key, ok := m.KeyField(); ok && !v.filled[key.Name].IsZero() {
+			base.set(name, v.filled[key.Name].Reveal())
 		}
 	}
 	if isPython(m.Server.Command) {

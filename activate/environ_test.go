@@ -83,31 +83,6 @@ func TestServerArgv(t *testing.T) {
 	}
 }
 
-func TestLoudCommands(t *testing.T) {
-	files := []manifest.File{{Path: "server.py"}, {Path: "run"}}
-	for _, tt := range []struct {
-		s    manifest.Server
-		loud bool
-	}{
-		{manifest.Server{Command: "python3", Args: []string{"server.py"}}, false},
-		{manifest.Server{Command: "python3", Args: []string{"-m", "pkg"}}, false},
-		{manifest.Server{Command: "./run"}, false},
-		{manifest.Server{Command: "node", Args: []string{"-e", "evil()"}}, true},
-		{manifest.Server{Command: "node", Args: []string{"--require", "./x.js", "y.js"}}, true},
-		{manifest.Server{Command: "node", Args: []string{"--inspect=0.0.0.0"}}, true},
-		{manifest.Server{Command: "python3", Args: []string{"-c", "evil()"}}, true},
-		{manifest.Server{Command: "python3", Args: []string{"/tmp/x.py"}}, true},
-		{manifest.Server{Command: "python3"}, true},
-		{manifest.Server{Command: "bash", Args: []string{"-c", "x"}}, true},
-		{manifest.Server{Command: "/bin/node", Args: []string{"x.js"}}, true},
-		{manifest.Server{Command: "NODE", Args: []string{"x.js"}}, true},
-	} {
-		if got := loud(tt.s, files); (got != "") != tt.loud {
-			t.Errorf("%+v: %q", tt.s, got)
-		}
-	}
-}
-
 func TestGivenValues(t *testing.T) {
 	m := parse(t, envManifest)
 	v := newValues(m)

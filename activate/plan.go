@@ -3,7 +3,6 @@ package activate
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -91,7 +90,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	}
 	if man.Type != "mcp_remote" {
 		p.Command = append([]string{man.Server.Command}, man.Server.Args...)
-		p.Loud = loud(man.Server, e.Files)
+		p.Loud = loud(man, e.Files)
 	}
 	t := &trial{manifest: man, files: e.Files, values: newValues(man)}
 	p.Enforced = a.Sandbox.Enforced(t.policy())
@@ -146,29 +145,26 @@ func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
 	return nil
 }
 
-// loud says what is unusual about a command; "" when it is an interpreter
-// started on a shipped script.
-func loud(s manifest.Server, files []manifest.File) string {
-	shipped := func(arg string) bool {
-		name := strings.TrimPrefix(arg, "./")
-		return slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == name })
+// loud says what about the server's command needs a yes of its own; "" when an
+// interpreter runs a shipped file.
+func loud(m *manifest.Manifest, files []manifest.File) string {
+	var out []string
+	for _, d := range m.Concerns(files) {
+		if d.Severity == manifest.Error {
+			out = append(out, d.Message)
+		}
 	}
-	switch {
-	case shipped(s.Command):
-		return ""
-	case !slices.Contains(known, s.Command):
-		return fmt.Sprintf("it starts %q, which is not one of the usual runtimes (%s)", s.Command, strings.Join(known, ", "))
-	case !knownCommand(s):
-		return fmt.Sprintf("it starts %q with an option in place of a script", s.Command)
-	case len(s.Args) > 0 && path.IsAbs(s.Args[0]):
-		return fmt.Sprintf("it starts a file of this machine, %q", s.Args[0])
-	}
-	return ""
+	return strings.Join(out, "; ")
 }
 
 // warnings are what a person should know and nothing refuses.
 func warnings(e manifest.Entry, m *manifest.Manifest) []string {
 	var out []string
+	for _, d := range m.Concerns(e.Files) {
+		if d.Severity != manifest.Error {
+			out = append(out, d.Message)
+		}
+	}
 	for _, kv := range m.Server.Env {
 		if err := manifest.ValidEnvName(kv.Name); err != nil {
 			out = append(out, fmt.Sprintf("it sets the variable %s, which steers how programs start", kv.Name))

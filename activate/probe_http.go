@@ -61,37 +61,27 @@ func remoteRequest(m *manifest.Manifest, v *values) (string, http.Header, error)
 		header.Set(h.Name, value)
 	}
 	key, ok := m.KeyField()
-	if !ok || m.Auth.Type != "api_key" || v.filled[key.Name].IsZero() {
+	if !ok || v.filled[key.Name].IsZero() {
 		return address, header, nil
 	}
-	return placeKey(m, key.Name, v.filled[key.Name].Reveal(), address, header)
+	value := v.filled[key.Name].Reveal()
+	switch place, name := m.KeyPlace(); place {
+	case "query":
+		address, err = addQuery(address, name, value)
+	case "header":
+		header.Set(name, value)
+	case "bearer":
+		header.Set("Authorization", bearer(value))
+	}
+	return address, header, err
 }
 
-// placeKey delivers the API key, unless a token of the URL or of a header
-// already does.
-func placeKey(m *manifest.Manifest, name, key, address string, header http.Header) (string, http.Header, error) {
-	carried := []string{m.Server.URL}
-	for _, h := range m.Server.Headers {
-		carried = append(carried, h.Value)
+// bearer adds the scheme, unless the value brings one.
+func bearer(value string) string {
+	if strings.Contains(value, " ") {
+		return value
 	}
-	for _, tok := range manifest.Tokens(strings.Join(carried, " ")) {
-		if tok.Name == name {
-			return address, header, nil
-		}
-	}
-	switch {
-	case m.Auth.Delivery == "query" && m.Auth.Param != "":
-		withKey, err := addQuery(address, m.Auth.Param, key)
-		return withKey, header, err
-	case m.Auth.Delivery == "header" && m.Auth.Param != "" && !strings.EqualFold(m.Auth.Param, "Authorization"):
-		header.Set(m.Auth.Param, key)
-	case m.Auth.Delivery == "env":
-	case strings.Contains(key, " "): // the value brings its scheme
-		header.Set("Authorization", key)
-	default:
-		header.Set("Authorization", "Bearer "+key)
-	}
-	return address, header, nil
+	return "Bearer " + value
 }
 
 // httpPeer is a server behind a URL. One request is under way at a time.

@@ -58,20 +58,9 @@ func isPython(command string) bool {
 	return base == "python" || base == "python3"
 }
 
-// known are the programs a connector is expected to run with; others are legal
-// and said loudly (security.md, decisions).
+// known are the runtimes that a verify command may start with; other first
+// words are the shell's business.
 var known = []string{"node", "python3", "python", "npx", "uvx", "deno", "bun"}
-
-// knownCommand tells whether the server's command is one of the known
-// runtimes, started in the ordinary way: an option before the script (-e,
-// --require, --inspect) makes it something else.
-func knownCommand(s manifest.Server) bool {
-	if !slices.Contains(known, s.Command) {
-		return false
-	}
-	runsScript := s.Command == "node" || isPython(s.Command)
-	return !runsScript || len(s.Args) > 0 && (!strings.HasPrefix(s.Args[0], "-") || s.Args[0] == "-m" || s.Args[0] == "-u" && len(s.Args) > 1)
-}
 
 // programs names what has to be found for a manifest: the server's command and
 // the first word of its verify command, where they are not shipped files.
