@@ -27,7 +27,8 @@ import (
 	"skald-connectors/manifest"
 )
 
-// ErrAborted says that the person left the question with Ctrl-C or Esc. Callers branch on it (exit 130).
+// ErrAborted says that the person left the question with Ctrl-C or Esc, or that a signal asked the program to end.
+// Callers branch on it (exit 130).
 var ErrAborted = errors.New("aborted")
 
 // ErrNoTerminal says that one of the two files is no terminal, so that nothing can be asked.

@@ -186,7 +186,7 @@ func (s *session) next(ctx context.Context) (tea.Msg, error) {
 			if sig == os.Interrupt {
 				return nil, ErrAborted
 			}
-			return nil, fmt.Errorf("ended by signal: %v", sig)
+			return nil, fmt.Errorf("%w: ended by signal: %v", ErrAborted, sig)
 		case <-s.stops:
 			return s.suspend(false)
 		case <-s.resizes:
