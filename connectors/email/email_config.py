@@ -351,7 +351,7 @@ def _reason(error):
 
 def _server_words(said, settings):
     """Return ": what the server said", without the password."""
-    text = plain(said, 200).replace(settings.password, "[redacted]")
+    text = plain(said, 200).replace(settings.password, "[redacted]").rstrip(" .")
     return ": " + text if text else ""
 
 
