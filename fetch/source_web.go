@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A webSource is a marketplace over HTTP.
@@ -34,11 +35,17 @@ func newWebSource(o Options, note func(Event)) (*webSource, error) {
 	return &webSource{base: base, c: newClient(o, u, note)}, nil
 }
 
-var unsafeInName = regexp.MustCompile(`[^a-z0-9.-]`)
+// unsafeInName replaces what may not stand in a file name.
+func unsafeInName(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+		return r
+	}
+	return '_'
+}
 
 func (s *webSource) id() (location, name string) {
 	location = plain(s.base)
-	name = unsafeInName.ReplaceAllString(s.base.Hostname(), "_")
+	name = strings.Map(unsafeInName, s.base.Hostname())
 	if location != "https://"+name {
 		name += "-" + shortHash(location)
 	}
@@ -123,6 +130,8 @@ func (p *pageGuard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-var pageStart = regexp.MustCompile(`(?i)^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.{0,300}?-->\s*)*<(!doctype html|html|head|body|script|meta|title)\b`)
+var pageStart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.{0,300}?-->\s*)*<(!doctype html|html|head|body|script|meta|title)\b`)
+})
 
-func (p *pageGuard) isPage() bool { return pageStart.Match(p.head) }
+func (p *pageGuard) isPage() bool { return pageStart().Match(p.head) }
