@@ -265,6 +265,10 @@ func machineCode(err error) (int, string, bool) {
 }
 
 func keystoreHint(e *keystore.Error) string {
+	var cause *keystore.Error
+	if e.Kind == keystore.NotChosen && errors.As(e.Err, &cause) && cause.Kind != keystore.Unavailable {
+		return keystoreHint(cause) + "; or choose another place for the key: --keystore passphrase or --keystore keyfile"
+	}
 	switch e.Kind {
 	case keystore.NotChosen, keystore.Unavailable:
 		return "without a keychain here, choose another place for the key: --keystore passphrase or --keystore keyfile"

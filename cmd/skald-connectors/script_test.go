@@ -24,10 +24,15 @@ func TestMain(m *testing.M) {
 
 // testProgram is the program with the seams that scripts steer by variables:
 // SKALD_TEST_KILL_AT ends the process as kill -9 does before the named step,
-// SKALD_TEST_KEYCHAIN names a folder that plays the keychain.
+// SKALD_TEST_KEYCHAIN names a folder that plays the keychain, or is "os" for
+// the real one.
 func testProgram() {
 	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}}
-	if dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir != "" {
+	switch dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir {
+	case "":
+	case "os":
+		h.keychain = nil
+	default:
 		h.keychain = dirKeychain(dir)
 	}
 	if at := os.Getenv("SKALD_TEST_KILL_AT"); at != "" {
