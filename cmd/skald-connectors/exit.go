@@ -275,7 +275,7 @@ func keystoreHint(e *keystore.Error) string {
 	case keystore.Locked:
 		return "unlock your keychain and run the command again"
 	case keystore.TimedOut:
-		return "the keychain does not answer: is it waiting for a password in a window somewhere?"
+		return "the keychain does not answer; it may be waiting for a password in a window somewhere"
 	case keystore.WrongPassphrase:
 		return "run the command again with the passphrase that was set; it cannot be recovered"
 	case keystore.KeyMissing:
