@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"strings"
 
-	"skald-connectors/form"
 	"skald-connectors/internal/exactjson"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
@@ -20,9 +19,9 @@ import (
 // probeRemote asks a remote server over streamable HTTP (MCP 2025-11-25,
 // "Streamable HTTP"): the answer is JSON or an event stream that holds it.
 func (a *Activator) probeRemote(ctx context.Context, t *trial) (*Probe, error) {
+	redact := keystore.NewRedactor(t.values.handles())
 	fail := func(err error) (*Probe, error) {
-		redact := keystore.NewRedactor(t.values.handles())
-		return nil, &ProbeError{Connector: t.manifest.ID, Err: errors.New(form.Clean(redact.String(err.Error())))}
+		return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err)}
 	}
 	if t.manifest.Server.Transport == "sse" {
 		return nil, &ProbeError{Connector: t.manifest.ID, Err: errors.New("the older SSE transport cannot be probed by this version of the program")}
@@ -38,6 +37,7 @@ func (a *Activator) probeRemote(ctx context.Context, t *trial) (*Probe, error) {
 	s.end()
 	switch {
 	case err == nil:
+		result.strike(redact)
 		return result, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

@@ -206,13 +206,15 @@ func (a *app) colored(w io.Writer) bool {
 	return a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" && isTerminal(w)
 }
 
-// say writes one line for people to standard error.
+// say writes text for people to standard error, each line safe to show.
 func (a *app) say(format string, args ...any) {
 	if a.quiet {
 		return
 	}
 	a.clearProgress()
-	fmt.Fprintf(a.stderr, format+"\n", args...)
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		fmt.Fprintln(a.stderr, form.Clean(line))
+	}
 }
 
 // marketplace opens the chosen marketplace.

@@ -98,18 +98,25 @@ func (a *app) finish(err error) int {
 		fmt.Fprintf(a.stderr, "%s: interrupted; nothing was changed that was not finished\n", program)
 		return code
 	}
-	message := form.Clean(err.Error())
-	fmt.Fprintf(a.stderr, "%s: %s\n", program, message)
-	if hint != "" {
-		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
-	}
+	a.complain(err)
 	if a.json {
-		doc, jerr := json.MarshalIndent(map[string]any{"error": map[string]any{"exit_code": code, "message": message, "hint": hint}}, "", "  ")
+		doc, jerr := json.MarshalIndent(map[string]any{"error": map[string]any{"exit_code": code, "message": form.Clean(err.Error()), "hint": hint}}, "", "  ")
 		if jerr == nil {
 			fmt.Fprintf(a.stdout, "%s\n", doc)
 		}
 	}
 	return code
+}
+
+// complain says on standard error what went wrong and what to do.
+func (a *app) complain(err error) {
+	a.clearProgress()
+	_, hint := classify(err)
+	fmt.Fprintf(a.stderr, "%s: %s\n", program, form.Clean(err.Error()))
+	a.showParticulars(err)
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
+	}
 }
 
 // classify gives each error its exit code and, where there is something to do,

@@ -11,6 +11,7 @@ import (
 
 	"skald-connectors/activate"
 	"skald-connectors/fetch"
+	"skald-connectors/form"
 	"skald-connectors/keystore"
 )
 
@@ -196,7 +197,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, 
 		if err != nil && first == nil {
 			first = err
 		} else if err != nil {
-			a.finish(err)
+			a.complain(err) // one document at most goes to standard output
 		}
 		if ctx.Err() != nil {
 			break
@@ -274,7 +275,7 @@ func versionOf(rec *activate.Record) string {
 	if rec.VersionString == "" {
 		return fmt.Sprintf("version %d", rec.Version)
 	}
-	return fmt.Sprintf("%s (version %d)", rec.VersionString, rec.Version)
+	return fmt.Sprintf("%s (version %d)", form.Clean(rec.VersionString), rec.Version)
 }
 
 // completeIDs offers the ids of the index that is here already.

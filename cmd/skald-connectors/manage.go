@@ -109,7 +109,6 @@ func (a *app) verify(ctx context.Context, name string) error {
 		return withoutHint(err)
 	}
 	if err != nil {
-		a.showFailure(err)
 		return withoutHint(err)
 	}
 	fmt.Fprintf(a.stdout, "%s works: %s\n", name, orElse(outcome.Message, "its server started and answered"))

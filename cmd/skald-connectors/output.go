@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 
@@ -21,12 +23,34 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printJSON writes the one document of a command to standard output.
+// printJSON writes the one document of a command to standard output. A
+// character that would act on a terminal is written as its JSON escape.
 func (a *app) printJSON(doc any) error {
-	enc := json.NewEncoder(a.stdout)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(doc)
+	if err := enc.Encode(doc); err != nil {
+		return err
+	}
+	_, err := a.stdout.Write(escapeUnseen(b.Bytes()))
+	return err
+}
+
+// escapeUnseen puts JSON escapes in the place of what form.Clean would not
+// show as it is; the encoder has escaped only the characters below U+0020.
+func escapeUnseen(doc []byte) []byte {
+	var b bytes.Buffer
+	for _, r := range string(doc) {
+		if s := string(r); r < 0x7f || form.Clean(s) == s {
+			b.WriteString(s)
+			continue
+		}
+		for _, u := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, "\\u%04x", u)
+		}
+	}
+	return b.Bytes()
 }
 
 // table writes rows in columns; every cell is made safe to show.

@@ -45,6 +45,12 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 // showFailure says what verify or the probe found, with all that helps.
 func (a *app) showFailure(err error) {
 	fmt.Fprintf(a.stderr, "\n%s\n", wrap(form.Clean(err.Error()), planWidth, ""))
+	a.showParticulars(err)
+	fmt.Fprintln(a.stderr)
+}
+
+// showParticulars shows what an error carries besides its message.
+func (a *app) showParticulars(err error) {
 	var (
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
@@ -55,7 +61,6 @@ func (a *app) showFailure(err error) {
 	if errors.As(err, &probe) && probe.Stderr != "" {
 		fmt.Fprintf(a.stderr, "the last lines that it wrote:\n%s\n", indent(probe.Stderr))
 	}
-	fmt.Fprintln(a.stderr)
 }
 
 func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ") }
