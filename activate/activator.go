@@ -38,10 +38,9 @@ const (
 // Failure is what a person decides about. Err is a *RefusedError, a
 // *ProbeError or what kept verify from running.
 type Failure struct {
-	Name     string
-	Err      error
-	CanEdit  bool // there are fields to edit
-	Attempts int
+	Name    string
+	Err     error
+	CanEdit bool // there are fields to edit
 }
 
 // Activator holds what the flows work with. All fields but Person, Step and
@@ -167,13 +166,15 @@ func (t *trial) absolute(list []string) []string {
 type proof struct {
 	state   State
 	outcome Outcome
-	probe   *Probe // nil when saved without one
+	failed  error      // why it is only pending
+	probe   *Probe     // nil when saved without one
+	verify  *VerifyRef // what the record keeps saying when nothing ran
 }
 
 // prove tries the values until they pass, or the person decides otherwise.
 // Nothing is stored here.
 func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (proof, error) {
-	for attempt := 1; ; attempt++ {
+	for {
 		if ask && a.Person != nil && len(t.values.fields) > 0 {
 			if err := a.fill(ctx, t); err != nil {
 				return proof{}, err
@@ -190,10 +191,10 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if ctx.Err() != nil {
 			return proof{}, context.Cause(ctx)
 		}
-		if a.Person == nil {
+		if a.Person == nil || !isFailure(err) {
 			return proof{}, err
 		}
-		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, Attempts: attempt})
+		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0})
 		if derr != nil {
 			return proof{}, derr
 		}
@@ -201,12 +202,20 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		case Edit, Retry:
 			ask = decision == Edit
 		case SavePending:
-			p.state = Pending
+			p.state, p.failed = Pending, err
 			return p, nil
 		default:
 			return proof{}, err
 		}
 	}
+}
+
+// isFailure tells what a person can decide about, the connector said no or did
+// not come up, from what they cannot mend by other values.
+func isFailure(err error) bool {
+	var refused *RefusedError
+	var probe *ProbeError
+	return errors.As(err, &refused) || errors.As(err, &probe)
 }
 
 // try runs verify and the probe once. On failure the proof holds what is known

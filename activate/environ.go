@@ -139,17 +139,29 @@ func (e *SecretArgumentError) Error() string {
 	return fmt.Sprintf("starting %q: the token %s stands in mcp_config.args, where its value would be visible to every user of the machine", e.Connector, e.Token)
 }
 
+// secretArguments refuses a manifest that would put a secret into an argument
+// list (format.md section 5).
+func secretArguments(m *manifest.Manifest) error {
+	for _, arg := range m.Server.Args {
+		for _, t := range manifest.Tokens(arg) {
+			secret := slices.ContainsFunc(m.Fields(), func(f manifest.Field) bool { return f.Name == t.Name && f.Secret })
+			if t.Kind == "SECRET" || secret {
+				return &SecretArgumentError{Connector: m.ID, Token: "{" + t.Kind + ":" + t.Name + "}"}
+			}
+		}
+	}
+	return nil
+}
+
 // serverArgv builds the argument list of a local server: the interpreter as it
 // was found, shipped files as absolute paths, everything else verbatim
 // (format.md section 3).
 func serverArgv(m *manifest.Manifest, files []manifest.File, v *values, runtimes []Runtime, dir string) ([]string, error) {
+	if err := secretArguments(m); err != nil {
+		return nil, err
+	}
 	argv := []string{commandPath(m.Server.Command, files, runtimes, dir)}
 	for _, arg := range m.Server.Args {
-		for _, t := range manifest.Tokens(arg) {
-			if f, ok := v.field(t.Name); t.Kind == "SECRET" || ok && f.Secret {
-				return nil, &SecretArgumentError{Connector: m.ID, Token: "{" + t.Kind + ":" + t.Name + "}"}
-			}
-		}
 		value, _ := manifest.Expand(arg, v.lookup, manifest.Plain)
 		argv = append(argv, shippedPath(value, files, dir))
 	}

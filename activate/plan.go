@@ -20,6 +20,8 @@ type Plan struct {
 	Entry       manifest.Entry
 	Manifest    *manifest.Manifest
 	Diagnostics []manifest.Diagnostic
+	// ManifestDigest is the SHA-256 of the manifest that the plan was made from.
+	ManifestDigest string
 
 	Files int
 	Bytes int64 // -1 when the index leaves out a size
@@ -74,7 +76,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err := supported(e, man, noDeps); err != nil {
 		return nil, err
 	}
-	p := &Plan{Name: name, Index: pre.Index, Entry: e, Manifest: man, Diagnostics: pre.Diagnostics, Files: len(e.Files), Fields: man.Fields()}
+	p := &Plan{Name: name, Index: pre.Index, Entry: e, Manifest: man, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest, Files: len(e.Files), Fields: man.Fields()}
 	for _, f := range e.Files {
 		if f.Size < 0 || p.Bytes < 0 {
 			p.Bytes = -1
@@ -99,7 +101,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 			return nil, err
 		}
 	}
-	p.Warnings = warnings(e, man)
+	p.Warnings = a.warnings(p)
 	return p, nil
 }
 
@@ -131,11 +133,19 @@ func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
 		return refuse("its manifest has no mcp_config.url")
 	case m.Type != "mcp_remote" && m.Server.Command == "":
 		return refuse("its manifest has no command to start")
-	case slices.Contains([]string{"npx", "uvx"}, m.Server.Command):
+	case m.Type == "mcp_remote" && m.Server.Transport == "sse":
+		return refuse("it speaks the older SSE transport, which this version of the program cannot do yet")
+	case isFetcher(m.Server.Command):
 		return refuse("it is started by %s from a package registry, which this version of the program cannot do yet", m.Server.Command)
+	}
+	if err := secretArguments(m); err != nil {
+		return err
 	}
 	if noDeps {
 		return nil
+	}
+	if len(m.Dependencies) > 0 && m.Type != "mcp_remote" {
+		return refuse("it needs dependencies (%s), which this version of the program cannot install yet", strings.Join(m.Dependencies, ", "))
 	}
 	for _, f := range e.Files {
 		if f.Path == "package.json" || f.Path == "requirements.txt" {
@@ -157,38 +167,25 @@ func loud(m *manifest.Manifest, files []manifest.File) string {
 	return strings.Join(out, "; ")
 }
 
-// warnings are what a person should know and nothing refuses.
-func warnings(e manifest.Entry, m *manifest.Manifest) []string {
+// isFetcher tells the programs that download and run packages at each start.
+func isFetcher(command string) bool {
+	return slices.Contains([]string{"npx", "uvx", "bunx", "pnpx", "pipx", "uv", "pnpm", "yarn"}, command)
+}
+
+// warnings are what a person should know and nothing refuses: what the reader
+// found odd, what is unusual about the command, what is not pinned.
+func (a *Activator) warnings(p *Plan) []string {
 	var out []string
-	for _, d := range m.Concerns(e.Files) {
-		if d.Severity != manifest.Error {
+	if _, pinned := p.Entry.Pin(manifestName); !pinned {
+		out = append(out, "the index does not pin its manifest: it is what the marketplace's server says it is")
+	}
+	for _, d := range append(p.Manifest.Concerns(p.Entry.Files), p.Diagnostics...) {
+		if d.Severity == manifest.Warning || d.Severity == manifest.Error && d.File != "" && !strings.Contains(p.Loud, d.Message) {
 			out = append(out, d.Message)
 		}
 	}
-	for _, kv := range m.Server.Env {
-		if err := manifest.ValidEnvName(kv.Name); err != nil {
-			out = append(out, fmt.Sprintf("it sets the variable %s, which steers how programs start", kv.Name))
-		}
-	}
-	if m.Verify != nil {
-		for _, t := range manifest.Tokens(m.Verify.Command) {
-			if t.Kind == "SECRET" {
-				out = append(out, fmt.Sprintf("its verify command hands %s to a tool as an argument, which other users of this machine can see while it runs", t.Name))
-			}
-		}
-	}
-	for _, text := range []string{m.Server.URL, strings.Join(m.Server.Args, " ")} {
-		for _, t := range manifest.Tokens(text) {
-			if t.Deprecated {
-				out = append(out, fmt.Sprintf("it uses the deprecated token %q, which is not filled in", text[t.Start:t.End]))
-			}
-		}
-	}
-	if e.Version == 0 {
-		out = append(out, "its version is unknown, so updates of it cannot be told")
-	}
-	if len(e.Files) == 0 {
-		out = append(out, "the index pins no files for it")
+	if a.Store.Kept(p.Name) {
+		out = append(out, fmt.Sprintf("it finds the data that was kept when an earlier %q was uninstalled", p.Name))
 	}
 	return out
 }

@@ -90,7 +90,7 @@ func (rs Records) Read(name string) (*Record, error) {
 // parseRecord reads a record's bytes exactly: a repeated key or a case twin is
 // damage, since two readers could take it for two different records.
 func parseRecord(name string, data []byte) (*Record, error) {
-	doc, err := parseExact(data)
+	doc, err := parseExact(data, recordDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +106,8 @@ func parseRecord(name string, data []byte) (*Record, error) {
 
 // parseExact parses one of our own files and refuses what no program of ours
 // writes: repeated keys, and anything but an object.
-func parseExact(data []byte) (exactjson.Value, error) {
-	doc, repeats, err := exactjson.Parse(data, recordDepth)
+func parseExact(data []byte, depth int) (exactjson.Value, error) {
+	doc, repeats, err := exactjson.Parse(data, depth)
 	switch {
 	case err != nil:
 		return doc, err

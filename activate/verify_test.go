@@ -67,14 +67,18 @@ func TestOutcomeIsSafe(t *testing.T) {
 func TestVerifyScriptsMustBePinned(t *testing.T) {
 	files := []manifest.File{{Path: "verify.py"}, {Path: "lib/check.sh"}}
 	for command, refused := range map[string]string{
-		"python3 verify.py":       "",
-		"python3 ./verify.py":     "",
-		"sh lib/check.sh --fast":  "",
-		"node -e 'import(\"x\")'": "",
-		"python3 other.py":        "other.py",
-		"python3 ../verify.py":    "../verify.py",
-		"sh /tmp/x.sh":            "/tmp/x.sh",
-		"true":                    "",
+		"python3 verify.py":                      "",
+		"python3 ./verify.py":                    "",
+		"sh lib/check.sh --fast":                 "",
+		"node -e 'import(\"x\")'":                "",
+		"python3 other.py":                       "other.py",
+		"python3 ../verify.py":                   "../verify.py",
+		"sh /tmp/x.sh":                           "/tmp/x.sh",
+		"true":                                   "",
+		"python3 evil.py; true":                  "evil.py",
+		"cd lib && sh check2.sh":                 "check2.sh",
+		"FILE=x.js node -e 'import(\"./y.js\")'": "x.js",
+		"(python3 verify.py)":                    "",
 	} {
 		err := checkScript(&manifest.Manifest{ID: "c", Verify: &manifest.Verify{Command: command}}, files)
 		switch {

@@ -14,6 +14,8 @@ type Preview struct {
 	Manifest    *manifest.Manifest
 	Diagnostics []manifest.Diagnostic
 	Unpinned    bool // the index does not pin the manifest (a remote connector's)
+	// ManifestDigest is the SHA-256 of the manifest's bytes: whoever shows a plan of it holds the bundle against it.
+	ManifestDigest string
 }
 
 // Preview downloads the manifest of e, an entry of ix, and nothing else. Its errors and its treatment of a stale
@@ -37,7 +39,13 @@ func (m *Marketplace) preview(ctx context.Context, ix *Index, e manifest.Entry) 
 	if err := b.readManifest(); err != nil {
 		return nil, err
 	}
-	return &Preview{Index: ix, Entry: b.entry, Manifest: b.manifest, Diagnostics: b.found, Unpinned: !pinned}, nil
+	p := &Preview{Index: ix, Entry: b.entry, Manifest: b.manifest, Diagnostics: b.found, Unpinned: !pinned}
+	for _, f := range b.files {
+		if f.Path == manifestName {
+			p.ManifestDigest = f.SHA256
+		}
+	}
+	return p, nil
 }
 
 // Transport makes a transport with the proxies and certificate authorities that env names, for requests to hosts

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -183,9 +182,6 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, 
 	var first error
 	for i, p := range plans {
 		err := bundles[i].err
-		if err == nil && !bytes.Equal(bundles[i].bundle.Entry().Raw, p.Entry.Raw) {
-			err = withHint(fmt.Errorf("installing %q: the marketplace published another version after the plan was shown", p.Name), "run the command again to see its plan")
-		}
 		if err == nil {
 			var rec *activate.Record
 			rec, err = act.Install(ctx, activate.Request{Plan: p, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
