@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ type Activator struct {
 	Step func(string)
 	// Say is told what is being done, in words for a person.
 	Say func(string)
+	// Busy is told that something begins that may take until the limit, and
+	// returns what to call at its end. It may be nil.
+	Busy func(what string, limit time.Duration) (done func())
 }
 
 // Records gives access to the records.
@@ -70,6 +74,13 @@ func (a *Activator) step(name string) {
 	if a.Step != nil {
 		a.Step(name)
 	}
+}
+
+func (a *Activator) busy(what string, limit time.Duration) func() {
+	if a.Busy == nil {
+		return func() {}
+	}
+	return a.Busy(what, limit)
 }
 
 func (a *Activator) say(format string, args ...any) {
@@ -236,7 +247,8 @@ func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, 
 			return p, err
 		}
 		if p.outcome.Ran && !p.outcome.OK {
-			return p, &RefusedError{Name: t.name, Outcome: p.outcome}
+			asked := slices.ContainsFunc(t.values.fields, func(f manifest.Field) bool { return f.Required })
+			return p, &RefusedError{Name: t.name, Outcome: p.outcome, Asked: asked}
 		}
 	}
 	if p.outcome.Ran {
@@ -245,8 +257,10 @@ func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, 
 		a.say("%s", p.outcome.Message)
 	}
 	a.say("starting the server once, to list its tools")
+	done := a.busy("starting", probeLimit)
 	var err error
 	p.probe, err = a.probe(ctx, t)
+	done()
 	return p, err
 }
 

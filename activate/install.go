@@ -33,7 +33,7 @@ type GrantError struct {
 }
 
 func (e *GrantError) Error() string {
-	return fmt.Sprintf("limiting the tools of %q: it has no tool %q", e.Connector, e.Unknown)
+	return fmt.Sprintf("limiting the tools of %q: it has no tool %s", e.Connector, strings.Join(e.Unknown, ", "))
 }
 
 // CheckGiven holds given values against the fields of the plan and, where no

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"skald-connectors/form"
 	"skald-connectors/keystore"
@@ -218,7 +219,20 @@ func secretField(m *manifest.Manifest, name, handle string) (manifest.Field, err
 			return f, nil
 		}
 	}
-	return manifest.Field{}, &GivenError{Name: handle, Source: "secrets put", Problem: fmt.Sprintf("%q has no secret of that name", name)}
+	names := []string{}
+	for _, f := range m.Fields() {
+		switch {
+		case f.Name == handle:
+			return manifest.Field{}, &GivenError{Name: handle, Source: "secrets put", Problem: "it is no secret; it is changed by configure"}
+		case f.Secret:
+			names = append(names, f.Name)
+		}
+	}
+	problem := fmt.Sprintf("%q has no secret of that name; it has %s", name, strings.Join(names, ", "))
+	if len(names) == 0 {
+		problem = fmt.Sprintf("%q has no secrets", name)
+	}
+	return manifest.Field{}, &GivenError{Name: handle, Source: "secrets put", Problem: problem}
 }
 
 // PutSecret replaces one secret of an activation, without verify: it is the

@@ -41,7 +41,12 @@ type Plan struct {
 // follows a manifest that nothing pins.
 func (p *Plan) NeedsConsent() bool {
 	_, pinned := p.Entry.Pin("connector.json")
-	return !pinned || p.Manifest.Type != "mcp_remote" || p.Manifest.Verify != nil
+	return !pinned || p.RunsHere()
+}
+
+// RunsHere tells whether anything of the connector is started on this machine.
+func (p *Plan) RunsHere() bool {
+	return p.Manifest.Type != "mcp_remote" || p.Manifest.Verify != nil
 }
 
 // UnsupportedError says that a connector needs something that this program

@@ -102,7 +102,7 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return removed, err
 	}
-	vaults, err := a.sweepVaults()
+	vaults, err := a.sweepVaults(ctx)
 	if err != nil {
 		a.say("clearing unfinished vaults: %v", err)
 	}
@@ -132,8 +132,9 @@ func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
 	return removed, err
 }
 
-// sweepVaults removes the generations of vaults that no record names.
-func (a *Activator) sweepVaults() ([]string, error) {
+// sweepVaults removes the generations of vaults that no record names, and the key
+// when they were the last.
+func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 	names, err := a.Keys.Names()
 	if err != nil {
 		return nil, err
@@ -157,7 +158,10 @@ func (a *Activator) sweepVaults() ([]string, error) {
 		}
 		removed = append(removed, fmt.Sprintf("an unfinished vault of %q", name))
 	}
-	return removed, nil
+	if len(removed) == 0 {
+		return nil, nil
+	}
+	return removed, a.Keys.Forget(ctx)
 }
 
 // namedRefs lists the version folders that records name, by activation.

@@ -40,6 +40,7 @@ type Outcome struct {
 type RefusedError struct {
 	Name    string
 	Outcome Outcome
+	Asked   bool // the connector has required values, which may be wrong
 }
 
 func (e *RefusedError) Error() string {
@@ -99,7 +100,9 @@ func (a *Activator) verify(ctx context.Context, t *trial) (Outcome, error) {
 	}
 	policy := t.policy()
 	policy.Limits = sandbox.Limits{Wall: v.Timeout, Stdout: verifyStdout, Stderr: verifyStderr}
+	done := a.busy("verifying", v.Timeout)
 	res, err := a.Sandbox.Run(ctx, policy, sandbox.Command{Argv: shell(script), Dir: t.dir, Env: env}, nil)
+	done()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("running verify of %q: %w", t.manifest.ID, err)
 	}

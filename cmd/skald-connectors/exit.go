@@ -59,11 +59,14 @@ func exitCodesTopic() *cobra.Command {
 }
 
 // usageError is a command line that cannot be carried out as it stands.
-type usageError struct{ msg string }
+type usageError struct {
+	msg     string
+	command string // whose help says more; "" = the message says it all
+}
 
 func (e *usageError) Error() string { return e.msg }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{msg: fmt.Sprintf(format, args...)} }
 
 // hintError is an error with advice of the command that met it.
 type hintError struct {
@@ -95,7 +98,11 @@ func (a *app) finish(err error) int {
 	}
 	code, hint := classify(err)
 	if code == exitInterrupted {
-		fmt.Fprintf(a.stderr, "%s: interrupted; nothing was changed that was not finished\n", program)
+		word := "interrupted"
+		if errors.Is(err, form.ErrAborted) {
+			word = "cancelled"
+		}
+		fmt.Fprintf(a.stderr, "%s: %s; what was not finished is undone\n", program, word)
 		return code
 	}
 	a.complain(err)
@@ -112,10 +119,10 @@ func (a *app) finish(err error) int {
 func (a *app) complain(err error) {
 	a.clearProgress()
 	_, hint := classify(err)
-	fmt.Fprintf(a.stderr, "%s: %s\n", program, form.Clean(err.Error()))
+	fmt.Fprintln(a.stderr, a.wrapped(program+": "+form.Clean(err.Error())))
 	a.showParticulars(err)
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
+		fmt.Fprintln(a.stderr, a.wrapped("hint: "+hint))
 	}
 }
 
@@ -147,18 +154,27 @@ func classify(err error) (int, string) {
 
 func usageCode(err error) (int, string, bool) {
 	var (
-		usage   *usageError
-		given   *activate.GivenError
-		missing *activate.MissingError
-		taken   *activate.TakenError
-		name    *activate.NameError
-		unsup   *activate.UnsupportedError
-		grant   *activate.GrantError
-		secret  *activate.SecretArgumentError
+		usage    *usageError
+		given    *activate.GivenError
+		missing  *activate.MissingError
+		unfilled *activate.UnfilledError
+		nothing  *activate.NothingGivenError
+		taken    *activate.TakenError
+		name     *activate.NameError
+		unsup    *activate.UnsupportedError
+		grant    *activate.GrantError
+		secret   *activate.SecretArgumentError
 	)
 	switch {
 	case errors.As(err, &usage):
-		return exitUsage, fmt.Sprintf("see %s --help", program), true
+		if usage.command == "" {
+			return exitUsage, "", true
+		}
+		return exitUsage, fmt.Sprintf("see %s --help", usage.command), true
+	case errors.As(err, &unfilled):
+		return exitUsage, fmt.Sprintf("fill it in with %s configure %s", program, unfilled.Name), true
+	case errors.As(err, &nothing):
+		return exitUsage, "run it in a terminal, or give --set NAME=… for " + fieldNames(nothing.Fields), true
 	case errors.As(err, &given):
 		if given.SecretArgument {
 			return exitUsage, fmt.Sprintf("use --secret-file %s=PATH, --secret-env %s=VARIABLE, or --answers FILE", given.Name, given.Name), true
@@ -178,6 +194,14 @@ func usageCode(err error) (int, string, bool) {
 		return exitUsage, "the connector's author can use mcp_config.env for it", true
 	}
 	return 0, "", false
+}
+
+func fieldNames(fields []manifest.Field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // missingHint names the flag that answers each missing field.
@@ -203,6 +227,9 @@ func activationCode(err error) (int, string, bool) {
 	case errors.As(err, &gone):
 		return exitNotFound, fmt.Sprintf("see what is installed with %s list", program), true
 	case errors.As(err, &refused):
+		if !refused.Asked {
+			return exitRefused, "nothing was stored; it asks for no credentials, so its service may be out of reach: try again, or leave the test out with --no-verify", true
+		}
 		return exitRefused, "nothing was stored; run it again with the right values", true
 	case errors.As(err, &probe):
 		return exitConnector, "", true
@@ -231,6 +258,7 @@ func trustCode(err error) (int, string, bool) {
 		pin      *fetch.PinError
 		disagree *manifest.DisagreeError
 		changed  *install.ChangedError
+		replan   *activate.ChangedPlanError
 		script   *activate.UnpinnedScriptError
 		notFound *fetch.NotFoundError
 		broken   *fetch.BrokenError
@@ -240,13 +268,15 @@ func trustCode(err error) (int, string, bool) {
 	switch {
 	case errors.As(err, &pin), errors.As(err, &disagree), errors.As(err, &script):
 		return exitIntegrity, "nothing was installed; the marketplace's publisher has to mend this", true
+	case errors.As(err, &replan):
+		return exitIntegrity, "nothing was installed; run the command again to see what is there now", true
 	case errors.As(err, &changed):
 		return exitIntegrity, "the file on disk is not the one that was installed; uninstall and install the connector again", true
 	case errors.As(err, &broken):
 		return exitIntegrity, "", true
 	case errors.As(err, &notFound):
 		if len(notFound.Near) > 0 {
-			return exitNotFound, "did you mean " + strings.Join(notFound.Near, " or ") + "?", true
+			return exitNotFound, "", true // the message names what looks like it
 		}
 		return exitNotFound, fmt.Sprintf("look for it with %s search WORD", program), true
 	case errors.As(err, &page):
@@ -271,6 +301,9 @@ func machineCode(err error) (int, string, bool) {
 	return 0, "", false
 }
 
+// startAfresh is the way out when secrets cannot be read any more.
+const startAfresh = "remove the folder keystore of the home folder and type them again with configure"
+
 func keystoreHint(e *keystore.Error) string {
 	var cause *keystore.Error
 	if e.Kind == keystore.NotChosen && errors.As(e.Err, &cause) && cause.Kind != keystore.Unavailable {
@@ -280,15 +313,15 @@ func keystoreHint(e *keystore.Error) string {
 	case keystore.NotChosen, keystore.Unavailable:
 		return "without a keychain here, choose another place for the key: --keystore passphrase or --keystore keyfile"
 	case keystore.Locked:
-		return "unlock your keychain and run the command again"
+		return "unlock your keychain (or, for a passphrase, run it in a terminal or name a file with SKALD_CONNECTORS_PASSPHRASE_FILE) and run the command again"
 	case keystore.TimedOut:
 		return "the keychain does not answer; it may be waiting for a password in a window somewhere"
 	case keystore.WrongPassphrase:
 		return "run the command again with the passphrase that was set; it cannot be recovered"
 	case keystore.KeyMissing:
-		return "the key of your secrets is gone from where it was kept; restore it from a backup, or uninstall and install the connectors again"
+		return "the key of your secrets is gone from where it was kept; restore it from a backup. Without one the secrets are lost: " + startAfresh
 	case keystore.Damaged, keystore.Replaced:
-		return "the file was left as it is; restore it from a backup, or uninstall and install the connector again"
+		return "nothing was overwritten; restore the file from a backup. Without one the secrets are lost: " + startAfresh
 	case keystore.Conflict:
 		return "leave --keystore away to use the recorded one"
 	}

@@ -29,10 +29,10 @@ type givenFlags struct {
 
 func (g *givenFlags) register(c *cobra.Command) {
 	f := c.Flags()
-	f.StringArrayVar(&g.set, "set", nil, "value of a field that is no secret (`NAME=VALUE`)")
-	f.StringArrayVar(&g.secretFile, "secret-file", nil, "file that holds a value, - for standard input (`NAME=PATH`)")
-	f.StringArrayVar(&g.secretEnv, "secret-env", nil, "environment variable that holds a value (`NAME=VARIABLE`)")
-	f.StringVar(&g.answers, "answers", "", "JSON object with values by name, - for standard input (`FILE`)")
+	f.StringArrayVar(&g.set, "set", nil, "give a field that is no secret its value: `NAME=VALUE`")
+	f.StringArrayVar(&g.secretFile, "secret-file", nil, "read a value from a file, - for standard input: `NAME=PATH`")
+	f.StringArrayVar(&g.secretEnv, "secret-env", nil, "read a value from an environment variable: `NAME=VARIABLE`")
+	f.StringVar(&g.answers, "answers", "", "read values from a `FILE` with a JSON object, - for standard input")
 }
 
 func (g *givenFlags) any() bool {

@@ -109,7 +109,7 @@ func (a *app) verify(ctx context.Context, name string) error {
 		return withoutHint(err)
 	}
 	if err != nil {
-		return withoutHint(err)
+		return withHint(&exitError{classifyOnly(err), err}, "change its settings with %s configure %s", program, name)
 	}
 	fmt.Fprintf(a.stdout, "%s works: %s\n", name, orElse(outcome.Message, "its server started and answered"))
 	if outcome.Details != "" && a.verbose {

@@ -104,6 +104,34 @@ func age(now, then time.Time) string {
 	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 }
 
+const (
+	// plainWidth is the width of text that no terminal shows.
+	plainWidth = 78
+	// widest keeps lines readable on a wide terminal.
+	widest = 100
+)
+
+// width is how wide text for people may be: that of the terminal, within reason.
+func (a *app) width() int {
+	for _, stream := range []any{a.stderr, a.stdout} {
+		if f, ok := stream.(*os.File); ok {
+			if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {
+				return min(max(cols-1, 40), widest)
+			}
+		}
+	}
+	return plainWidth
+}
+
+// wrapped breaks a message at a terminal's width; elsewhere, in a log, it stays
+// on one line.
+func (a *app) wrapped(text string) string {
+	if !isTerminal(a.stderr) {
+		return text
+	}
+	return wrap(text, a.width(), "")
+}
+
 // wrap breaks text at width, each line indented.
 func wrap(text string, width int, indent string) string {
 	var b strings.Builder
@@ -195,6 +223,39 @@ func (p *progress) show(e fetch.Event) {
 func (p *progress) line(s string) {
 	p.erase()
 	fmt.Fprintln(p.w, s)
+}
+
+// busy shows how long something takes that has a limit, on a terminal, until
+// stop is called.
+func (a *app) busy(what string, limit time.Duration) (stop func()) {
+	p := a.progress
+	if p == nil || !p.live {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		began := time.Now()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				p.mu.Lock()
+				p.erase()
+				fmt.Fprintf(p.w, "%s: %d s of at most %d s", what, int(time.Since(began).Seconds()), int(limit.Seconds()))
+				p.shown = true
+				p.mu.Unlock()
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+		p.clear()
+	}
 }
 
 func (p *progress) redraw() {

@@ -117,11 +117,16 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SKALD_CONNECTORS_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("SKALD_CONNECTORS_INDEX", filepath.Join(e.WorkDir, "market"))
 			e.Setenv("SKALD_CONNECTORS_KEYSTORE", "keyfile")
+			self, err := exec.LookPath(program)
+			if err != nil {
+				return err
+			}
+			e.Setenv("SK", self)
 			return copyMarket(market, filepath.Join(e.WorkDir, "market"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "bump": cmdBump,
-			"exitcode": cmdExitcode, "tamper": cmdTamper,
+			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant,
 		},
 		RequireUniqueNames: true,
 	})
@@ -235,6 +240,16 @@ func cmdExitcode(ts *testscript.TestScript, neg bool, args []string) {
 	if want := args[0]; strconv.Itoa(got) != want {
 		ts.Fatalf("exit code %d, want %s", got, want)
 	}
+}
+
+// plant FOLDER FILE SOURCE: replaces FILE of the only version below FOLDER.
+func cmdPlant(ts *testscript.TestScript, neg bool, args []string) {
+	found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*", args[1]))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%d files %s below %s", len(found), args[1], args[0])
+	}
+	ts.Check(os.WriteFile(found[0], []byte(ts.ReadFile(args[2])), 0o600))
 }
 
 // tamper FOLDER FILE: appends a byte to the read-only FILE of the only version

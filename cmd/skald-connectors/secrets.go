@@ -36,7 +36,7 @@ func (a *app) secretsCommand() *cobra.Command {
 			return a.secretsPut(cmd.Context(), args[0], args[1], file)
 		},
 	}
-	put.Flags().StringVar(&file, "file", "", "file that holds the value, - for standard input (`PATH`)")
+	put.Flags().StringVar(&file, "file", "", "read the value from the file `PATH`, - for standard input")
 	c.AddCommand(put, &cobra.Command{
 		Use: "remove NAME HANDLE", Short: "Remove one secret",
 		Example: "  skald-connectors secrets remove email EMAIL_PASSWORD",
