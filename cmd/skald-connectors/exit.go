@@ -13,6 +13,7 @@ import (
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
@@ -213,6 +214,9 @@ func activationCode(err error) (int, string, bool) {
 }
 
 func runtimeHint(e *activate.RuntimeError) string {
+	if e.Path == "" && e.Problem != "" {
+		return "" // no program of that name can be installed
+	}
 	want := ""
 	if e.Range != "" {
 		want = " " + e.Range
@@ -261,12 +265,15 @@ func machineCode(err error) (int, string, bool) {
 	var (
 		key  *keystore.Error
 		held *sandbox.UnenforceableError
+		open *atomicfile.UnsafeError
 	)
 	switch {
 	case errors.As(err, &key):
 		return exitKeystore, keystoreHint(key), true
 	case errors.As(err, &held):
 		return exitUnenforced, "", true
+	case errors.As(err, &open):
+		return exitUsage, fmt.Sprintf("%s has to be a folder or file of its own that only you can write to (chmod go-w), or name another home with --home DIR", open.Path), true
 	}
 	return 0, "", false
 }
