@@ -41,6 +41,9 @@ func (a *Activator) resume(ctx context.Context, rec *Record) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.Store.CheckWork(rec.Name, rec.Ref(), rec.Pins()); err != nil {
+		return nil, err // the copy that runs, which the connector can write to
+	}
 	hs, err := a.secretsOf(ctx, rec)
 	if err != nil {
 		return nil, err

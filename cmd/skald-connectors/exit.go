@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -199,6 +200,7 @@ func activationCode(err error) (int, string, bool) {
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
 		runtime *activate.RuntimeError
+		damaged *activate.DamagedError
 	)
 	switch {
 	case errors.As(err, &gone):
@@ -209,6 +211,8 @@ func activationCode(err error) (int, string, bool) {
 		return exitConnector, "", true
 	case errors.As(err, &runtime):
 		return exitConnector, runtimeHint(runtime), true
+	case errors.As(err, &damaged):
+		return exitFailed, fmt.Sprintf("restore %s from a backup, or uninstall and install the connector again", damaged.Path), true
 	}
 	return 0, "", false
 }
@@ -268,6 +272,8 @@ func machineCode(err error) (int, string, bool) {
 		open *atomicfile.UnsafeError
 	)
 	switch {
+	case errors.As(err, &key) && errors.Is(err, syscall.ENOSPC):
+		return exitKeystore, diskHint, true
 	case errors.As(err, &key):
 		return exitKeystore, keystoreHint(key), true
 	case errors.As(err, &held):
@@ -275,14 +281,24 @@ func machineCode(err error) (int, string, bool) {
 	case errors.As(err, &open):
 		return exitUsage, fmt.Sprintf("%s has to be a folder or file of its own that only you can write to (chmod go-w), or name another home with --home DIR", open.Path), true
 	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return exitFailed, diskHint, true
+	}
 	return 0, "", false
 }
+
+const diskHint = "make room on the disk and run the command again; nothing is half done"
 
 func keystoreHint(e *keystore.Error) string {
 	switch e.Kind {
 	case keystore.NotChosen, keystore.Unavailable:
 		return "without a keychain here, choose another place for the key: --keystore passphrase or --keystore keyfile"
+	case keystore.NotFound:
+		return "the file with the secrets is gone; restore it from a backup, or uninstall and install the connector again"
 	case keystore.Locked:
+		if e.What == string(keystore.BackendPassphrase) || e.Op == "setting passphrase" {
+			return "run it in a terminal, or name a file that holds the passphrase with SKALD_CONNECTORS_PASSPHRASE_FILE"
+		}
 		return "unlock your keychain and run the command again"
 	case keystore.TimedOut:
 		return "the keychain does not answer: is it waiting for a password in a window somewhere?"
@@ -291,6 +307,9 @@ func keystoreHint(e *keystore.Error) string {
 	case keystore.KeyMissing:
 		return "the key of your secrets is gone from where it was kept; restore it from a backup, or uninstall and install the connectors again"
 	case keystore.Damaged, keystore.Replaced:
+		if e.What == "keystore.json" {
+			return "the file was left as it is; restore it from a backup, or move it away and uninstall and install the connectors with secrets again"
+		}
 		return "the file was left as it is; restore it from a backup, or uninstall and install the connector again"
 	case keystore.Conflict:
 		return "leave --keystore away to use the recorded one"
