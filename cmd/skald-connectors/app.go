@@ -51,15 +51,19 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 func runWith(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, h hooks) int {
 	ctx, stop := withSignals(ctx)
 	defer stop()
-	a := &app{environ: env, stdin: stdin, stdout: stdout, stderr: stderr, hooks: h}
+	out := &output{w: stdout}
+	a := &app{environ: env, stdin: stdin, stdout: out, stderr: stderr, hooks: h}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = out.err
 	}
 	return a.finish(err)
 }
@@ -218,10 +222,9 @@ func (a *app) terminal() *form.Terminal {
 	if a.opened != nil || !a.interactive() {
 		return a.opened
 	}
-	in, _ := a.stdin.(*os.File)
-	out, ok := a.stderr.(*os.File)
-	if !ok || !isTerminal(out) {
-		out, _ = a.stdout.(*os.File)
+	in, out := fileOf(a.stdin), fileOf(a.stderr)
+	if !isTerminal(out) {
+		out = fileOf(a.stdout)
 	}
 	t, err := form.Open(in, out, form.Options{Term: a.getenv("TERM"), Accessible: truthy(a.getenv("ACCESSIBLE")), Color: a.colored(out), Home: a.getenv("HOME")})
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
@@ -222,6 +224,7 @@ func activationCode(err error) (int, string, bool) {
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
 		runtime *activate.RuntimeError
+		damaged *activate.DamagedError
 	)
 	switch {
 	case errors.As(err, &gone):
@@ -235,11 +238,16 @@ func activationCode(err error) (int, string, bool) {
 		return exitConnector, "", true
 	case errors.As(err, &runtime):
 		return exitConnector, runtimeHint(runtime), true
+	case errors.As(err, &damaged):
+		return exitFailed, fmt.Sprintf("restore %s from a backup, or uninstall and install the connector again", damaged.Path), true
 	}
 	return 0, "", false
 }
 
 func runtimeHint(e *activate.RuntimeError) string {
+	if e.Path == "" && e.Problem != "" {
+		return "" // no program of that name can be installed
+	}
 	want := ""
 	if e.Range != "" {
 		want = " " + e.Range
@@ -291,18 +299,28 @@ func machineCode(err error) (int, string, bool) {
 	var (
 		key  *keystore.Error
 		held *sandbox.UnenforceableError
+		open *atomicfile.UnsafeError
 	)
 	switch {
+	case errors.As(err, &key) && errors.Is(err, syscall.ENOSPC):
+		return exitKeystore, diskHint, true
 	case errors.As(err, &key):
 		return exitKeystore, keystoreHint(key), true
 	case errors.As(err, &held):
 		return exitUnenforced, "", true
+	case errors.As(err, &open):
+		return exitUsage, fmt.Sprintf("%s has to be a folder or file of its own that only you can write to (chmod go-w), or name another home with --home DIR", open.Path), true
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return exitFailed, diskHint, true
 	}
 	return 0, "", false
 }
 
 // startAfresh is the way out when secrets cannot be read any more.
 const startAfresh = "remove the folder keystore of the home folder and type them again with configure"
+
+const diskHint = "make room on the disk and run the command again; nothing is half done"
 
 func keystoreHint(e *keystore.Error) string {
 	var cause *keystore.Error
@@ -312,8 +330,13 @@ func keystoreHint(e *keystore.Error) string {
 	switch e.Kind {
 	case keystore.NotChosen, keystore.Unavailable:
 		return "without a keychain here, choose another place for the key: --keystore passphrase or --keystore keyfile"
+	case keystore.NotFound:
+		return "the file with the secrets is gone; restore it from a backup, or type them again with configure"
 	case keystore.Locked:
-		return "unlock your keychain (or, for a passphrase, run it in a terminal or name a file with SKALD_CONNECTORS_PASSPHRASE_FILE) and run the command again"
+		if e.What == string(keystore.BackendPassphrase) || e.Op == "setting passphrase" {
+			return "run it in a terminal, or name a file that holds the passphrase with SKALD_CONNECTORS_PASSPHRASE_FILE"
+		}
+		return "unlock your keychain and run the command again"
 	case keystore.TimedOut:
 		return "the keychain does not answer; it may be waiting for a password in a window somewhere"
 	case keystore.WrongPassphrase:

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -201,5 +203,37 @@ func TestServerThatRepeatsTheSecret(t *testing.T) {
 				t.Errorf("its last lines are not shown: %s", errs)
 			}
 		})
+	}
+}
+
+// TestWaitingForInput: a signal ends a command that waits for a value on a
+// pipe that nobody writes to.
+func TestWaitingForInput(t *testing.T) {
+	silent, writer := io.Pipe()
+	defer writer.Close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errInterrupted)
+	var out, errs bytes.Buffer
+	code := runWith(ctx, []string{"install", "mail", "--index", "builtin", "--secret-file", "A=-"}, []string{"SKALD_CONNECTORS_HOME=" + t.TempDir()}, silent, &out, &errs,
+		hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}})
+	if code != exitInterrupted {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestResultThatIsLost: a result that could not be written is no success.
+func TestResultThatIsLost(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"search"}, {"help", "exit-codes"}, {"completion", "bash"}} {
+		var errs bytes.Buffer
+		code := runWith(context.Background(), args, []string{"SKALD_CONNECTORS_HOME=" + t.TempDir(), "SKALD_CONNECTORS_INDEX=builtin"}, strings.NewReader(""), full{}, &errs,
+			hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}})
+		if code != exitFailed || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%q: exit %d: %s", args, code, errs.String())
+		}
 	}
 }

@@ -70,7 +70,7 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 	if dup := firstRepeated(o.ids); dup != "" {
 		return usagef("%q is named twice", dup)
 	}
-	given, err := o.given.read(a)
+	given, err := o.given.read(ctx, a)
 	if err != nil {
 		return err
 	}

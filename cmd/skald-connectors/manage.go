@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ func (a *app) configure(ctx context.Context, o *configureOptions) error {
 	if err != nil {
 		return err
 	}
-	given, err := o.given.read(a)
+	given, err := o.given.read(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -94,6 +95,10 @@ func (a *app) verify(ctx context.Context, name string) error {
 		return err
 	}
 	rec, outcome, err := act.Verify(ctx, name)
+	var missing *activate.MissingError
+	if errors.As(err, &missing) {
+		return withHint(err, "store what is missing with %s configure %s", program, name)
+	}
 	if rec == nil {
 		return err
 	}

@@ -18,9 +18,33 @@ import (
 	"skald-connectors/form"
 )
 
+// output is standard output. It keeps the first error, so that a result which
+// did not reach its file is never called a success.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("writing the result: %w", err)
+	}
+	return n, err
+}
+
+// fileOf is the file behind a stream, nil where there is none.
+func fileOf(stream any) *os.File {
+	if o, ok := stream.(*output); ok {
+		stream = o.w
+	}
+	f, _ := stream.(*os.File)
+	return f
+}
+
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := fileOf(stream)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // printJSON writes the one document of a command to standard output. A

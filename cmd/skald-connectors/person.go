@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"skald-connectors/activate"
@@ -118,7 +120,13 @@ func (a *app) passphraseFromFile(_ context.Context, ask keystore.PassphraseAsk) 
 	if err != nil {
 		return keystore.Secret{}, fmt.Errorf("reading the passphrase file: %w", err)
 	}
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return keystore.Secret{}, withHint(usagef("the passphrase file %s can be read by others", path), "chmod 600 %s", path)
+	}
 	line := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	if strings.ContainsAny(line, "\r\n") {
+		return keystore.Secret{}, usagef("the passphrase file %s has several lines; one is expected", path)
+	}
 	return keystore.NewSecret(line), nil
 }
 

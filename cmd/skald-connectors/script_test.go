@@ -114,14 +114,14 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", e.Getenv("PATH")+string(filepath.ListSeparator)+filepath.Dir(python)+string(filepath.ListSeparator)+"/usr/bin:/bin")
-			e.Setenv("SKALD_CONNECTORS_HOME", filepath.Join(e.WorkDir, "home"))
-			e.Setenv("SKALD_CONNECTORS_INDEX", filepath.Join(e.WorkDir, "market"))
-			e.Setenv("SKALD_CONNECTORS_KEYSTORE", "keyfile")
-			self, err := exec.LookPath(program)
+			self, err := exec.LookPath(program) // for scripts that change PATH
 			if err != nil {
 				return err
 			}
 			e.Setenv("SK", self)
+			e.Setenv("SKALD_CONNECTORS_HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("SKALD_CONNECTORS_INDEX", filepath.Join(e.WorkDir, "market"))
+			e.Setenv("SKALD_CONNECTORS_KEYSTORE", "keyfile")
 			return copyMarket(market, filepath.Join(e.WorkDir, "market"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -127,8 +127,11 @@ func (a *app) readSecret(ctx context.Context, name string, field manifest.Field,
 	if file == "" && isTerminal(a.stdin) {
 		return keystore.Secret{}, withHint(usagef("the value of %s cannot be asked for here", field.Name), "pipe it into the command, or give --file PATH")
 	}
-	used := ""
-	data, err := a.readInput("--file", orElse(file, "-"), valueLimit, &used)
+	used, what := "", "--file"
+	if file == "" {
+		what = "standard input"
+	}
+	data, err := a.readInput(ctx, what, orElse(file, "-"), valueLimit, &used)
 	return keystore.NewSecret(string(data)), err
 }
 
