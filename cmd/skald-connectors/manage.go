@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -95,10 +94,6 @@ func (a *app) verify(ctx context.Context, name string) error {
 		return err
 	}
 	rec, outcome, err := act.Verify(ctx, name)
-	var missing *activate.MissingError
-	if errors.As(err, &missing) {
-		return withHint(err, "store what is missing with %s configure %s", program, name)
-	}
 	if rec == nil {
 		return err
 	}
