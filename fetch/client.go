@@ -107,6 +107,7 @@ func (c *client) get(ctx context.Context, q question, use func(*http.Response) e
 		}
 		return use(resp)
 	})
+	stalls := 0
 	rc := retryablehttp.Client{
 		HTTPClient: c.http,
 		RetryMax:   q.tries,
@@ -114,7 +115,10 @@ func (c *client) get(ctx context.Context, q question, use func(*http.Response) e
 			if ctx.Err() != nil {
 				return false, context.Cause(ctx)
 			}
-			return err != nil && mayRetry(err), nil
+			if isStall(err) {
+				stalls++
+			}
+			return err != nil && mayRetry(err) && stalls <= stallsMost, nil
 		},
 		Backoff: func(_, _ time.Duration, n int, resp *http.Response) time.Duration {
 			return c.pause(q, n, resp)

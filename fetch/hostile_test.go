@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -172,8 +174,27 @@ func answering(tr tree, path string, h http.HandlerFunc) http.Handler {
 	})
 }
 
-// slowMost is the longest that any of the answers may keep us; most of it is waiting four times for a silent server.
-const slowMost = 4*(rateWindow+idleLimit) + 3*retryMost
+// slowMost is the longest that any of the answers may keep us; most of it is waiting twice for a silent server.
+const slowMost = 2*(rateWindow+idleLimit) + 3*retryMost
+
+// TestOurOwnReason: a connection that we closed under a read is not the news.
+func TestOurOwnReason(t *testing.T) {
+	for _, tt := range []struct{ cause, err, want error }{
+		{errStalled, net.ErrClosed, errStalled},
+		{errDrip, context.Canceled, errDrip},
+		{errNoAnswer, &net.OpError{Op: "proxyconnect", Net: "tcp", Err: net.ErrClosed}, errNoAnswer},
+		{nil, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if tt.cause != nil {
+			cancel(tt.cause)
+		}
+		if got := because(ctx, tt.err); got != tt.want {
+			t.Errorf("%v ended by %v: %v, want %v", tt.err, tt.cause, got, tt.want)
+		}
+		cancel(nil)
+	}
+}
 
 func TestHostileFile(t *testing.T) {
 	for _, row := range hostileAnswers {

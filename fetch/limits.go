@@ -38,8 +38,10 @@ const (
 	retries = 3
 	// retriesCached is for the index when an older one is here: a silent network then costs a read half a minute at most.
 	retriesCached = 1
-	retryFirst    = 250 * time.Millisecond
-	retryMost     = 4 * time.Second
+	// stallsMost is how often a transfer that stalled is begun again: each costs as long as the wait that found it.
+	stallsMost = 1
+	retryFirst = 250 * time.Millisecond
+	retryMost  = 4 * time.Second
 	// retryAfterMost is the longest wait that a server may ask for; above it we stop and say so.
 	retryAfterMost = 30 * time.Second
 	// redirectsMost is the number of hops followed; honest hosts need one or two.

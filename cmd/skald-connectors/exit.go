@@ -324,11 +324,11 @@ const diskHint = "make room on the disk and run the command again; nothing is ha
 
 func keystoreHint(e *keystore.Error) string {
 	var cause *keystore.Error
-	if e.Kind == keystore.NotChosen && errors.As(e.Err, &cause) && cause.Kind != keystore.Unavailable {
-		return keystoreHint(cause) + "; or choose another place for the key: --keystore passphrase or --keystore keyfile"
-	}
 	switch e.Kind {
 	case keystore.NotChosen, keystore.Unavailable:
+		if errors.As(e.Err, &cause) && (cause.Kind == keystore.Locked || cause.Kind == keystore.TimedOut) {
+			return keystoreHint(cause) + "; or choose another place for the key: --keystore passphrase or --keystore keyfile"
+		}
 		return "without a keychain here, choose another place for the key: --keystore passphrase or --keystore keyfile"
 	case keystore.NotFound:
 		return "the file with the secrets is gone; restore it from a backup, or type them again with configure"
@@ -338,7 +338,7 @@ func keystoreHint(e *keystore.Error) string {
 		}
 		return "unlock your keychain and run the command again"
 	case keystore.TimedOut:
-		return "the keychain does not answer; it may be waiting for a password in a window somewhere"
+		return "the keychain does not answer; look for a window in which it waits for a password"
 	case keystore.WrongPassphrase:
 		return "run the command again with the passphrase that was set; it cannot be recovered"
 	case keystore.KeyMissing:
