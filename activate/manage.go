@@ -45,10 +45,13 @@ func (a *Activator) resume(ctx context.Context, rec *Record) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{name: rec.Name, manifest: m, files: rec.Pins(), values: newValues(m), dir: a.Store.WorkDir(rec.Name, rec.Ref())}
+	t := &trial{name: rec.Name, manifest: m, files: rec.Pins(), values: newValues(m), dir: a.Store.WorkDir(rec.Name, rec.Ref()), deps: rec.Deps}
 	t.values.load(rec, hs)
-	t.runtimes, err = a.findRuntimes(ctx, m, rec.Pins())
-	return t, err
+	noDeps := len(rec.Deps) == 0
+	if t.runtimes, err = a.findRuntimes(ctx, m, rec.Pins(), noDeps); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // Configure asks for the values of an activation again, proves them and
@@ -56,6 +59,9 @@ func (a *Activator) resume(ctx context.Context, rec *Record) (*trial, error) {
 func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, noVerify bool) (*Record, error) {
 	return a.change(ctx, name, func(t *trial, rec *Record) (proof, error) {
 		if _, err := t.values.take(given); err != nil {
+			return proof{}, err
+		}
+		if err := a.resumeDeps(ctx, t, rec); err != nil {
 			return proof{}, err
 		}
 		if a.Person == nil && len(given) == 0 && len(t.values.fields) > 0 {
@@ -84,6 +90,7 @@ func (a *Activator) change(ctx context.Context, name string, do func(*trial, *Re
 	if err != nil {
 		return nil, err
 	}
+	defer t.drop()
 	p, err := do(t, present)
 	if err != nil {
 		return nil, err
@@ -125,6 +132,10 @@ func (a *Activator) Verify(ctx context.Context, name string) (*Record, Outcome, 
 	if missing := t.values.missing(); len(missing) > 0 {
 		return nil, outcome, &MissingError{Name: name, Fields: missing}
 	}
+	defer t.drop()
+	if err := a.resumeDeps(ctx, t, present); err != nil {
+		return nil, outcome, err
+	}
 	p, failed := a.try(ctx, t, false)
 	outcome = p.outcome
 	if ctx.Err() != nil {
@@ -144,7 +155,7 @@ func (a *Activator) Verify(ctx context.Context, name string) (*Record, Outcome, 
 
 func (a *Activator) recordVerify(t *trial, p proof, next, present *Record, failed error) error {
 	next.Verify = VerifyRef{Ran: p.outcome.Ran, OK: p.outcome.OK && failed == nil, Message: form.Clean(p.outcome.Message), ElapsedMS: p.outcome.Elapsed.Milliseconds(), When: a.Now().UTC()}
-	next.Runtimes, next.UpdatedAt = t.runtimes, a.Now().UTC()
+	next.Runtimes, next.Deps, next.UpdatedAt = t.runtimes, t.deps, a.Now().UTC()
 	if failed == nil {
 		next.AuthState = Ready
 		if len(present.Tools) == 0 && p.probe != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"skald-connectors/fetch"
+	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
@@ -27,6 +28,8 @@ type Plan struct {
 
 	Command  []string // as it will be started, shipped files by their names
 	Runtimes []Runtime
+	// Deps is what is installed from npm and pip, with the tools that do it.
+	Deps []Dependency
 	// Loud says why the command needs an explicit yes of its own, "" = it does not.
 	Loud     string
 	Fields   []manifest.Field
@@ -59,7 +62,7 @@ func (e *TakenError) Error() string { return fmt.Sprintf("%q is already installe
 // Plan works out what installing e as name would do. It downloads only the
 // manifest, which is checked against its pin, and starts only the interpreters
 // it finds, to ask for their version. noDeps says that the user installs
-// dependencies by hand.
+// dependencies by hand. Errors also: *deps.RefusedError, *deps.ToolError.
 func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.Index, e manifest.Entry, name string, noDeps bool) (*Plan, error) {
 	if err := manifest.ValidID(name); err != nil {
 		return nil, &NameError{Name: name, Err: err}
@@ -67,7 +70,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if a.Records().Taken(name) {
 		return nil, &TakenError{Name: name}
 	}
-	pre, err := m.Preview(ctx, ix, e)
+	pre, err := m.Preview(ctx, ix, e, deps.FileNames()...)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +89,13 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err := checkScript(man, e.Files); err != nil {
 		return nil, err
 	}
-	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files); err != nil {
+	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files, noDeps); err != nil {
 		return nil, err
+	}
+	if !noDeps {
+		if p.Deps, err = a.readDeps(ctx, man, pre.Open, p.Runtimes); err != nil {
+			return nil, err
+		}
 	}
 	if man.Type != "mcp_remote" {
 		p.Command = append([]string{man.Server.Command}, man.Server.Args...)
@@ -132,16 +140,8 @@ func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
 		return refuse("its manifest has no mcp_config.url")
 	case m.Type != "mcp_remote" && m.Server.Command == "":
 		return refuse("its manifest has no command to start")
-	case slices.Contains([]string{"npx", "uvx"}, m.Server.Command):
-		return refuse("it is started by %s from a package registry, which this version of the program cannot do yet", m.Server.Command)
-	}
-	if noDeps {
-		return nil
-	}
-	for _, f := range e.Files {
-		if f.Path == "package.json" || f.Path == "requirements.txt" {
-			return refuse("it needs dependencies (%s), which this version of the program cannot install yet", f.Path)
-		}
+	case m.Server.Command == "uvx" && !noDeps:
+		return refuse("it is started by uvx, which fetches a package at each start and chooses an interpreter of its own for it; with npx this is done once, at install, and uvx has no such place yet")
 	}
 	return nil
 }

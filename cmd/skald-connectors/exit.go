@@ -100,6 +100,7 @@ func (a *app) finish(err error) int {
 	}
 	message := form.Clean(err.Error())
 	fmt.Fprintf(a.stderr, "%s: %s\n", program, message)
+	a.showTail(err)
 	if hint != "" {
 		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
 	}
@@ -130,7 +131,7 @@ func classify(err error) (int, string) {
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) || errors.Is(err, form.ErrAborted) {
 		return exitInterrupted, ""
 	}
-	for _, try := range []func(error) (int, string, bool){usageCode, activationCode, trustCode, machineCode} {
+	for _, try := range []func(error) (int, string, bool){usageCode, activationCode, packagesCode, trustCode, machineCode} {
 		if code, advice, ok := try(err); ok {
 			return code, advice
 		}
