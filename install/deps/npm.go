@@ -39,7 +39,7 @@ func (b *build) npm(ctx context.Context) (*Result, error) {
 	if !ok {
 		return nil, &RefusedError{File: lockFile, What: "it is missing"}
 	}
-	l, err := readLock(lockFile, src)
+	l, err := readLock(lockFile, src, !b.set.Locked)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +124,13 @@ func (b *build) npmFlags(withSettings bool) []string {
 	flags := []string{"--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--loglevel=error", "--logs-max=0",
 		"--cache=" + cache, "--userconfig=" + rc, "--globalconfig=" + filepath.Join(b.scratch, "no-global-npmrc"),
 		"--git=" + filepath.Join(b.scratch, "no-such-program-for-git")}
-	for _, newer := range []string{"allow-git=none", "allow-remote=none", "allow-file=none", "allow-directory=none", "replace-registry-host=always"} {
-		if key, _, _ := strings.Cut(newer, "="); b.o.Tool.knows[key] {
-			flags = append(flags, "--"+newer)
+	newer := []string{"allow-git=none", "allow-remote=none", "allow-file=none", "allow-directory=none"}
+	if !slices.ContainsFunc(b.o.Tool.npm.lines, func(s setting) bool { return isScope(s.key) }) {
+		newer = append(newer, "replace-registry-host=always") // it would send a scope's archives to the other registry
+	}
+	for _, flag := range newer {
+		if key, _, _ := strings.Cut(flag, "="); b.o.Tool.knows[key] {
+			flags = append(flags, "--"+flag)
 		}
 	}
 	return flags
@@ -143,7 +147,7 @@ func (b *build) runNPM(ctx context.Context, online bool, args ...string) error {
 		b.step("deps-settings")
 		lines := t.npm.rc()
 		if last(t.npm.lines, "fetch-retry-mintimeout") == "" {
-			lines = append(lines, "fetch-retry-mintimeout=1000\nfetch-retry-maxtimeout=10000\n"...)
+			lines = append(lines, "fetch-retry-mintimeout=1000\nfetch-retry-maxtimeout=5000\n"...)
 		}
 		if err := writeNew(rc, lines); err != nil {
 			return full(NPM, err)

@@ -32,13 +32,15 @@ type locked struct {
 type lock struct {
 	root     map[string]map[string]string // dependencies of its root, by kind
 	packages []locked                     // ascending by place
-	host     string                       // that its addresses name, "" = none
+	hosts    map[string]string            // that its addresses name, by scope ("" = none)
+	ours     bool
 }
 
 // readLock reads lock file versions 2 and 3. Each package must come from a registry
 // and be fixed by a SHA-512; its address is checked and then dropped, so that npm
-// asks the registry of the person's own settings.
-func readLock(file string, src []byte) (*lock, error) {
+// asks the registry of the person's own settings. In a lock that npm has just made
+// (ours), addresses have the form of that registry, which is not everywhere the same.
+func readLock(file string, src []byte, ours bool) (*lock, error) {
 	d := document{file, src}
 	v, err := d.parse()
 	if err != nil {
@@ -52,7 +54,7 @@ func readLock(file string, src []byte) (*lock, error) {
 	if !ok || all.Kind != exactjson.Object || len(all.Members) > lockLimit {
 		return nil, d.refuse(all, "packages", "expected an object of at most %d packages", lockLimit)
 	}
-	l := &lock{root: map[string]map[string]string{}}
+	l := &lock{root: map[string]map[string]string{}, hosts: map[string]string{}, ours: ours}
 	for _, m := range all.Members {
 		if m.Key == "" {
 			err = l.readRoot(d, m.Value)
@@ -136,15 +138,19 @@ func (l *lock) source(d document, v exactjson.Value, p *locked) error {
 	integrity, _ := v.Get("integrity")
 	p.integrity = pickSHA512(integrity.Str)
 	if resolved, ok := get(v, "resolved"); ok {
-		host, err := registryHost(resolved, p)
+		host, err := registryHost(resolved, p, l.ours)
 		if err != nil {
 			return d.refuse(resolved, "packages", "%v", err)
 		}
-		if l.host == "" {
-			l.host = host
+		scope := scopeOf(p.name)
+		if l.ours {
+			host = ""
 		}
-		if host != l.host {
-			return d.refuse(resolved, "packages", "a package from another host than the others")
+		if l.hosts[scope] == "" {
+			l.hosts[scope] = host
+		}
+		if host != l.hosts[scope] {
+			return d.refuse(resolved, "packages", "a package from another host than the others of its scope")
 		}
 	}
 	if p.integrity == "" && !p.bundled {
@@ -156,15 +162,25 @@ func (l *lock) source(d document, v exactjson.Value, p *locked) error {
 	return nil
 }
 
+// scopeOf is the part of a name by which npm chooses a registry.
+func scopeOf(name string) string {
+	if scope, _, ok := strings.Cut(name, "/"); ok {
+		return scope
+	}
+	return ""
+}
+
 // registryHost takes the host out of the address of a package's archive. The address
 // must be what registries use for that very package.
-func registryHost(v exactjson.Value, p *locked) (string, error) {
+func registryHost(v exactjson.Value, p *locked, ours bool) (string, error) {
 	u, err := url.Parse(v.Str)
 	switch {
 	case v.Kind != exactjson.String || err != nil:
 		return "", fmt.Errorf("an address that cannot be read")
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Opaque != "":
 		return "", fmt.Errorf("an address that is not a registry's: repositories, files and links are not taken")
+	case ours:
+		return u.Host, nil
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "", fmt.Errorf("an address with a credential, a query or a fragment")
 	case path.Clean(u.Path) != u.Path || !strings.HasSuffix(u.Path, "/"+p.name+"/-/"+path.Base(p.name)+"-"+p.version+".tgz"):

@@ -185,8 +185,8 @@ func splitCredential(key string) (host, name string, ok bool) {
 
 // belongs tells that a credential for host ("//host/path/") is for that registry.
 func belongs(registry, host string) bool {
-	_, rest, ok := strings.Cut(registry, ":")
-	return ok && strings.HasPrefix(strings.TrimSuffix(rest, "/")+"/", strings.TrimSuffix(host, "/")+"/")
+	u, err := url.Parse(registry)
+	return err == nil && u.Host != "" && strings.HasPrefix("//"+u.Host+strings.TrimSuffix(u.Path, "/")+"/", strings.TrimSuffix(host, "/")+"/")
 }
 
 // userinfo takes the credential out of an address, for the redactor.

@@ -55,7 +55,7 @@ func (s *Set) addLock(w *wanted, in Input, shipped bool) error {
 		s.Why = "there is no lock file: the registry decides which versions come, and they are recorded"
 		return nil
 	}
-	l, err := readLock(file, src)
+	l, err := readLock(file, src, false)
 	if err != nil {
 		return err
 	}

@@ -174,7 +174,7 @@ func (r *requirement) readHead(head string) (why string) {
 			return "it is not a package with versions; addresses, files, folders and editable installs are not taken"
 		}
 		parts = append(parts, m[1]+m[2])
-		if m[1] == "==" && !strings.Contains(m[2], "*") {
+		if (m[1] == "==" || m[1] == "===") && !strings.Contains(m[2], "*") {
 			r.exact = m[2]
 		}
 	}
