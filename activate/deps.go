@@ -146,11 +146,18 @@ func (a *Activator) tree(ctx context.Context, d Dependency, o packageOptions) (*
 		a.say("note: %s", note)
 	}
 	if tree.Reused {
-		a.say("%s: %d packages, here already", d.Ecosystem, len(tree.Packages))
+		a.say("%s: %s, here already", d.Ecosystem, packages(len(tree.Packages)))
 	} else {
-		a.say("%s: %d packages", d.Ecosystem, len(tree.Packages))
+		a.say("%s: %s", d.Ecosystem, packages(len(tree.Packages)))
 	}
 	return tree, nil
+}
+
+func packages(n int) string {
+	if n == 1 {
+		return "1 package"
+	}
+	return fmt.Sprintf("%d packages", n)
 }
 
 // start is what is started in place of npx; nil for everything else.

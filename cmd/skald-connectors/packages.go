@@ -20,7 +20,8 @@ func depsRows(row func(label, format string, args ...any), list []activate.Depen
 		if !d.Locked {
 			row("", "%s", form.Clean(d.Why))
 		}
-		row("", "by %s %s for %s %s, from %s", d.Ecosystem, form.Clean(d.Tool.Installer), d.Ecosystem.Runtime(), form.Clean(d.Tool.Version), form.Clean(strings.Join(d.Tool.Hosts, ", ")))
+		row("", "by %s %s for %s %s, from %s", d.Ecosystem, form.Clean(d.Tool.Installer), d.Ecosystem.Runtime(), form.Clean(d.Tool.Version),
+			form.Clean(orElse(strings.Join(d.Tool.Hosts, ", "), "the folder that your settings name")))
 		row("", "%s", form.Clean(scriptsText(d, scripts)))
 		for _, note := range append(d.Notes, d.Tool.Notes...) {
 			row("note", "%s", form.Clean(note))
@@ -133,4 +134,16 @@ func buildHint(e *deps.BuildError) string {
 		return "give it longer with --deps-timeout 15m"
 	}
 	return ""
+}
+
+// installedPackages says what came with an activation.
+func installedPackages(d activate.DepsRef) string {
+	text := fmt.Sprintf("%d from %s (%s)", len(d.Packages), d.Ecosystem, d.From)
+	if !d.Locked {
+		text += ", not locked by the connector, recorded with their digests"
+	}
+	if len(d.Ran) > 0 {
+		text += "; install scripts ran: " + some(d.Ran)
+	}
+	return text
 }

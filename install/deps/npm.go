@@ -24,7 +24,7 @@ const manifestLimit = 1 << 20
 // held to the same rules as a shipped one, and only what it names is installed.
 func (b *build) npm(ctx context.Context) (*Result, error) {
 	files := b.set.files
-	res := &Result{Notes: b.set.Notes}
+	res := &Result{}
 	src, ok := files[lockFile]
 	if !b.set.Locked {
 		if err := b.resolve(ctx); err != nil {

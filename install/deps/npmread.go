@@ -33,7 +33,7 @@ func readNPM(in Input) (*Set, error) {
 	if w.empty() {
 		return nil, nil
 	}
-	set.Asked, set.Engine, set.Notes = w.asked(), w.node, w.notes
+	set.Asked, set.Engine, set.Notes = w.asked(), w.node, append(set.Notes, w.notes...)
 	if err := set.addLock(w, in, shipped); err != nil {
 		return nil, err
 	}
@@ -71,6 +71,7 @@ func (s *Set) addLock(w *wanted, in Input, shipped bool) error {
 // addStart adds the package that npx would fetch. One that a shipped package.json
 // already names is taken from there.
 func (s *Set) addStart(w *wanted, in Input) {
+	s.Notes = append(s.Notes, "it is started from there by node; npx is not used")
 	name, want := splitSpec(s.Start.Package)
 	s.Start.Package = name
 	if _, there := w.deps[name]; there && want == "" {

@@ -40,7 +40,7 @@ func (b *build) pip(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := &Result{Notes: b.set.Notes}
+	res := &Result{}
 	if res.Packages, err = b.installed(target, list); err != nil {
 		return nil, err
 	}
