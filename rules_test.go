@@ -23,11 +23,12 @@ const modulePath = "skald-connectors"
 // levels is the import order of DESIGN.md: a package imports only packages of a smaller level. Folders that are not
 // here are refused, so that a new package gets its place on purpose. "internal/" stands for the rest of internal.
 var levels = map[string]int{
-	"cmd/skald-connectors": 7,
-	"activate":             6,
-	"login":                5, "serve": 5,
-	"install": 4, "form": 4, "launch": 4, "catalog": 4,
-	"fetch": 3, "keystore": 3, "mount": 3,
+	"cmd/skald-connectors": 8,
+	"activate":             7,
+	"login":                6, "serve": 6,
+	"install": 5, "form": 5, "launch": 5, "catalog": 5,
+	"install/deps": 4, // reads lists of packages and starts npm and pip; install keeps what they make
+	"fetch":        3, "keystore": 3, "mount": 3,
 	"manifest": 2, "sandbox": 2,
 	"internal/":           1,
 	"internal/exactjson":  0,

@@ -58,6 +58,11 @@ type Activator struct {
 	// HTTP asks remote servers; see HTTPClient.
 	HTTP *http.Client
 	Now  func() time.Time
+	// UserHome is the person's home folder: npm and pip keep their settings there.
+	UserHome string
+	// Packages is told the progress of npm and pip: packages in place, of how many
+	// (0 = unknown).
+	Packages func(ecosystem string, done, total int)
 	// Step is told the name of each step that changes the disk, before it.
 	Step func(string)
 	// Say is told what is being done, in words for a person.
@@ -116,7 +121,11 @@ type trial struct {
 	files    []manifest.File
 	values   *values
 	runtimes []Runtime
-	dir      string // where it runs
+	trees    []*install.Tree // its dependencies
+	treeDirs []string        // where those are
+	deps     []DepsRef       // the same for the record
+	release  func()          // lets a sweep at trees that no record names; nil = none
+	dir      string          // where it runs
 }
 
 // base is the environment before the manifest's own part. The connector's home
@@ -137,6 +146,7 @@ func (t *trial) policy() sandbox.Policy {
 	if t.dir != "" {
 		p.Read, p.Write = []string{t.dir}, []string{t.dir}
 	}
+	p.Read = append(p.Read, t.treeDirs...)
 	perm := t.manifest.Permissions
 	if perm == nil {
 		return p

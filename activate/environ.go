@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"skald-connectors/install/deps"
 	"skald-connectors/manifest"
 )
 
@@ -155,13 +156,19 @@ func secretArguments(m *manifest.Manifest) error {
 
 // serverArgv builds the argument list of a local server: the interpreter as it
 // was found, shipped files as absolute paths, everything else verbatim
-// (format.md section 3).
-func serverArgv(m *manifest.Manifest, files []manifest.File, v *values, runtimes []Runtime, dir string) ([]string, error) {
+// (format.md section 3). What npx would fetch is started from where it was
+// installed.
+func serverArgv(t *trial) ([]string, error) {
+	m, files, v, runtimes, dir := t.manifest, t.files, t.values, t.runtimes, t.dir
 	if err := secretArguments(m); err != nil {
 		return nil, err
 	}
-	argv := []string{commandPath(m.Server.Command, files, runtimes, dir)}
-	for _, arg := range m.Server.Args {
+	argv, args := []string{commandPath(m.Server.Command, files, runtimes, dir)}, m.Server.Args
+	if start := t.start(); start != nil {
+		argv = []string{commandPath("node", files, runtimes, dir), filepath.Join(dir, deps.NPM.Folder(), filepath.FromSlash(start.Script))}
+		args = start.Args
+	}
+	for _, arg := range args {
 		value, _ := manifest.Expand(arg, v.lookup, manifest.Plain)
 		argv = append(argv, shippedPath(value, files, dir))
 	}

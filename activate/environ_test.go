@@ -69,13 +69,13 @@ func TestKeyDeliveredByEnv(t *testing.T) {
 func TestServerArgv(t *testing.T) {
 	m := parse(t, envManifest)
 	files := []manifest.File{{Path: "server.py"}, {Path: "lib/x"}}
-	argv, err := serverArgv(m, files, filledValues(m), []Runtime{{Program: "python3", Path: "/opt/py/bin/python3"}}, "/work/c")
+	argv, err := serverArgv(&trial{manifest: m, files: files, values: filledValues(m), runtimes: []Runtime{{Program: "python3", Path: "/opt/py/bin/python3"}}, dir: "/work/c"})
 	if want := []string{"/opt/py/bin/python3", "/work/c/server.py", "--host", "h.example.org", "-x"}; err != nil || !slices.Equal(argv, want) {
 		t.Errorf("%q (%v), want %q", argv, err, want)
 	}
 	for _, arg := range []string{"--pw={SECRET:PW}", "{ENV:PW}", "{SECRET:HOST}"} {
 		m.Server.Args = []string{"server.py", arg}
-		_, err := serverArgv(m, files, filledValues(m), nil, "/work/c")
+		_, err := serverArgv(&trial{manifest: m, files: files, values: filledValues(m), dir: "/work/c"})
 		var secret *SecretArgumentError
 		if !errors.As(err, &secret) {
 			t.Errorf("%s: %v", arg, err)

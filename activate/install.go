@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"skald-connectors/fetch"
 	"skald-connectors/form"
@@ -20,8 +21,11 @@ type Request struct {
 	Bundle   *fetch.Bundle
 	Given    map[string]Given
 	NoVerify bool
-	Grant    Grant
-	Mode     string // the sandbox mode that was asked for, for the record
+	// AllowScripts lets install scripts of packages run and sources be built.
+	AllowScripts bool
+	DepsTimeout  time.Duration // of npm and pip; 0 = 300 s
+	Grant        Grant
+	Mode         string // the sandbox mode that was asked for, for the record
 }
 
 // GrantError says that --allow or --deny names tools that the connector does
@@ -142,6 +146,13 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	}
 	m := r.Bundle.Manifest()
 	t := &trial{name: r.Plan.Name, manifest: m, files: r.Bundle.Files(), values: newValues(m), runtimes: r.Plan.Runtimes, dir: dir}
+	rec := newRecord(r)
+	if err = a.installDeps(ctx, t, r.Plan.Deps, packageOptions{allowScripts: r.AllowScripts, timeout: r.DepsTimeout}); err != nil {
+		return nil, err
+	}
+	if err := stage.Depend(t.trees...); err != nil {
+		return nil, err
+	}
 	if _, err := t.values.take(r.Given); err != nil {
 		return nil, err
 	}
@@ -164,8 +175,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	if err != nil {
 		return nil, err
 	}
-	rec := newRecord(r, done.Ref)
-	t.dir = done.Work
+	rec.Version, rec.Digest, t.dir = done.Ref.Version, done.Ref.Digest, done.Work
 	if err := a.commit(ctx, t, p, rec, nil); err != nil {
 		return nil, err
 	}
@@ -190,10 +200,10 @@ func (a *Activator) needsForm(t *trial, given map[string]Given) bool {
 }
 
 // newRecord fills in what the bundle and the index say.
-func newRecord(r Request, ref install.Ref) *Record {
+func newRecord(r Request) *Record {
 	m, ix := r.Bundle.Manifest(), r.Bundle.Index()
 	return &Record{
-		Name: r.Plan.Name, Connector: m.ID, Version: ref.Version, VersionString: m.VersionString, Digest: ref.Digest,
+		Name: r.Plan.Name, Connector: m.ID, VersionString: m.VersionString,
 		Index: IndexRef{URL: ix.Location(), Digest: ix.Digest()}, Files: pinsOf(r.Bundle.Files()),
 		Type: m.Type, Scope: m.Scope,
 		Auth:      authRef(m.Auth),
@@ -209,6 +219,7 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, 
 		return err
 	}
 	rec.Env, rec.AuthState, rec.Runtimes = t.values.plain(), p.state, t.runtimes
+	rec.Deps = t.deps
 	if p.verify != nil {
 		rec.Verify = *p.verify
 	} else {

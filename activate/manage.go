@@ -49,19 +49,22 @@ func (a *Activator) resume(ctx context.Context, rec *Record, retype bool) (*tria
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{name: rec.Name, manifest: m, files: rec.Pins(), values: newValues(m), dir: a.Store.WorkDir(rec.Name, rec.Ref())}
+	t := &trial{name: rec.Name, manifest: m, files: rec.Pins(), values: newValues(m), dir: a.Store.WorkDir(rec.Name, rec.Ref()), deps: rec.Deps}
 	t.values.load(rec, hs)
 	return t, nil
 }
 
 // makeReady brings an existing activation to where something of it can run: the
-// shipped bytes in its work folder, and the interpreters of now.
+// shipped bytes in its work folder, the interpreters of now, and the packages
+// that fit them. The trial is dropped by whoever called it.
 func (a *Activator) makeReady(ctx context.Context, t *trial, rec *Record) (err error) {
 	if err := a.Store.Heal(ctx, rec.Name, rec.Ref(), t.files); err != nil {
 		return err
 	}
-	t.runtimes, err = a.findRuntimes(ctx, t.manifest, t.files)
-	return err
+	if t.runtimes, err = a.findRuntimes(ctx, t.manifest, t.files, len(rec.Deps) == 0); err != nil {
+		return err
+	}
+	return a.resumeDeps(ctx, t, rec)
 }
 
 // onRecord runs do on an installed activation while no other process works on it.
@@ -120,6 +123,7 @@ func (a *Activator) Configure(ctx context.Context, name string, given map[string
 		if a.Person == nil && len(given) == 0 && len(t.values.fields) > 0 {
 			return &NothingGivenError{Name: name, Fields: t.values.fields}
 		}
+		defer t.drop()
 		if err := a.makeReady(ctx, t, present); err != nil {
 			return err
 		}
@@ -147,6 +151,7 @@ func (a *Activator) Verify(ctx context.Context, name string) (rec *Record, outco
 		if missing := t.values.missing(); len(missing) > 0 {
 			return &UnfilledError{MissingError{Name: name, Fields: missing}}
 		}
+		defer t.drop()
 		if err := a.makeReady(ctx, t, present); err != nil {
 			return err
 		}
@@ -180,7 +185,7 @@ func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present
 	defer unlock()
 	next := *present
 	next.Verify = a.verifyRef(p.outcome, failed)
-	next.Runtimes, next.UpdatedAt = t.runtimes, a.Now().UTC()
+	next.Runtimes, next.Deps, next.UpdatedAt = t.runtimes, t.deps, a.Now().UTC()
 	if failed == nil {
 		next.AuthState = Ready
 		if err := a.acceptTools(t, p.probe, &next, present); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"skald-connectors/fetch"
+	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
@@ -28,6 +29,8 @@ type Plan struct {
 
 	Command  []string // as it will be started, shipped files by their names
 	Runtimes []Runtime
+	// Deps is what is installed from npm and pip, with the tools that do it.
+	Deps []Dependency
 	// Loud says why the command needs an explicit yes of its own, "" = it does not.
 	Loud     string
 	Fields   []manifest.Field
@@ -65,7 +68,7 @@ func (e *TakenError) Error() string { return fmt.Sprintf("%q is already installe
 // Plan works out what installing e as name would do. It downloads only the
 // manifest, which is checked against its pin, and starts only the interpreters
 // it finds, to ask for their version. noDeps says that the user installs
-// dependencies by hand.
+// dependencies by hand. Errors also: *deps.RefusedError, *deps.ToolError.
 func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.Index, e manifest.Entry, name string, noDeps bool) (*Plan, error) {
 	if err := manifest.ValidID(name); err != nil {
 		return nil, &NameError{Name: name, Err: err}
@@ -73,12 +76,12 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if a.Records().Taken(name) {
 		return nil, &TakenError{Name: name}
 	}
-	pre, err := m.Preview(ctx, ix, e)
+	pre, err := m.Preview(ctx, ix, e, deps.FileNames()...)
 	if err != nil {
 		return nil, err
 	}
 	e, man := pre.Entry, pre.Manifest
-	if err := supported(e, man, noDeps); err != nil {
+	if err := supported(e, man); err != nil {
 		return nil, err
 	}
 	p := &Plan{Name: name, Index: pre.Index, Entry: e, Manifest: man, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest, Files: len(e.Files), Fields: man.Fields()}
@@ -92,8 +95,13 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err := checkScript(man, e.Files); err != nil {
 		return nil, err
 	}
-	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files); err != nil {
+	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files, noDeps); err != nil {
 		return nil, err
+	}
+	if !noDeps {
+		if p.Deps, err = a.readDeps(ctx, man, pre.Open, p.Runtimes); err != nil {
+			return nil, err
+		}
 	}
 	if man.Type != "mcp_remote" {
 		p.Command = append([]string{man.Server.Command}, man.Server.Args...)
@@ -119,7 +127,7 @@ type NameError struct {
 func (e *NameError) Error() string { return fmt.Sprintf("naming the activation %q: %v", e.Name, e.Err) }
 
 // supported refuses, before anything is fetched, what could not work.
-func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
+func supported(e manifest.Entry, m *manifest.Manifest) error {
 	refuse := func(format string, args ...any) error {
 		return &UnsupportedError{Connector: e.ID, What: fmt.Sprintf(format, args...)}
 	}
@@ -140,24 +148,10 @@ func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
 		return refuse("its manifest has no command to start")
 	case m.Type == "mcp_remote" && m.Server.Transport == "sse":
 		return refuse("it speaks the older SSE transport, which this version of the program cannot do yet")
-	case isFetcher(m.Server.Command):
-		return refuse("it is started by %s from a package registry, which this version of the program cannot do yet", m.Server.Command)
+	case m.Server.Command != "npx" && isFetcher(m.Server.Command):
+		return refuse("it is started by %s, which fetches a package at each start; with npx that is done once, at install", m.Server.Command)
 	}
-	if err := secretArguments(m); err != nil {
-		return err
-	}
-	if noDeps {
-		return nil
-	}
-	if len(m.Dependencies) > 0 && m.Type != "mcp_remote" {
-		return refuse("it needs dependencies (%s), which this version of the program cannot install yet", strings.Join(m.Dependencies, ", "))
-	}
-	for _, f := range e.Files {
-		if f.Path == "package.json" || f.Path == "requirements.txt" {
-			return refuse("it needs dependencies (%s), which this version of the program cannot install yet", f.Path)
-		}
-	}
-	return nil
+	return secretArguments(m)
 }
 
 // loud says what about the server's command needs a yes of its own; "" when an

@@ -75,7 +75,7 @@ func (a *Activator) probe(ctx context.Context, t *trial) (*Probe, error) {
 	if t.manifest.Type == "mcp_remote" {
 		return a.probeRemote(ctx, t)
 	}
-	argv, err := serverArgv(t.manifest, t.files, t.values, t.runtimes, t.dir)
+	argv, err := serverArgv(t)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"skald-connectors/install"
+	"skald-connectors/install/deps"
 	"skald-connectors/manifest"
 )
 
@@ -50,6 +51,7 @@ type Record struct {
 	Secrets       []SecretRef       `json:"secrets"`
 	MCPConfig     ServerRef         `json:"mcp_config"`
 	Runtimes      []Runtime         `json:"runtimes,omitempty"`
+	Deps          []DepsRef         `json:"deps,omitempty"`
 	Verify        VerifyRef         `json:"verify"`
 	Tools         []ToolRef         `json:"tools"`
 	Probe         *Probe            `json:"probe,omitempty"`
@@ -121,6 +123,21 @@ type Runtime struct {
 	Program string `json:"program"`
 	Path    string `json:"path"`
 	Version string `json:"version,omitempty"`
+}
+
+// DepsRef names one tree of dependencies, HOME/deps/<hash>: what it was made from, and
+// everything that came with what fixes its bytes. Scripts says that the user allowed
+// install scripts and builds from source; Ran lists the packages whose scripts ran.
+type DepsRef struct {
+	Ecosystem string         `json:"ecosystem"`
+	Hash      string         `json:"hash"`
+	When      time.Time      `json:"when"`
+	From      string         `json:"from"`
+	Locked    bool           `json:"locked"`
+	Scripts   bool           `json:"scripts"`
+	Ran       []string       `json:"ran,omitempty"`
+	Packages  []deps.Package `json:"packages"`
+	Start     *deps.Start    `json:"start,omitempty"`
 }
 
 // VerifyRef is the outcome of the last verify. Ran is false where the

@@ -69,11 +69,16 @@ func isPython(command string) bool {
 var known = []string{"node", "python3", "python", "npx", "uvx", "deno", "bun"}
 
 // programs names what has to be found for a manifest: the server's command and
-// the first word of its verify command, where they are not shipped files.
-func programs(m *manifest.Manifest, files []manifest.File) []string {
+// the first word of its verify command, where they are not shipped files. What npx
+// would start is started by node, unless the user keeps npx by leaving dependencies
+// alone.
+func programs(m *manifest.Manifest, files []manifest.File, noDeps bool) []string {
 	var out []string
 	add := func(p string) {
 		shipped := slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == strings.TrimPrefix(p, "./") })
+		if p == "npx" && !noDeps && p == m.Server.Command {
+			p = "node"
+		}
 		if p != "" && !shipped && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
@@ -91,9 +96,9 @@ func programs(m *manifest.Manifest, files []manifest.File) []string {
 
 // findRuntimes looks every program of the manifest up on the given PATH and
 // holds its version against what the manifest asks for. Errors: *RuntimeError.
-func (a *Activator) findRuntimes(ctx context.Context, m *manifest.Manifest, files []manifest.File) ([]Runtime, error) {
+func (a *Activator) findRuntimes(ctx context.Context, m *manifest.Manifest, files []manifest.File, noDeps bool) ([]Runtime, error) {
 	var out []Runtime
-	for _, p := range programs(m, files) {
+	for _, p := range programs(m, files, noDeps) {
 		r, err := a.findRuntime(ctx, p, manifest.RuntimeRange(m, p))
 		if err != nil {
 			return nil, err

@@ -111,11 +111,11 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 
 // sweepFiles removes folders and tool definitions that no record names.
 func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
-	inUse, complete, err := a.namedRefs()
+	inUse, trees, complete, err := a.namedRefs()
 	if err != nil || !complete {
 		return nil, err // a record that cannot be read may name anything
 	}
-	removed, err := a.Store.Sweep(ctx, inUse)
+	removed, err := a.Store.Sweep(ctx, inUse, trees...)
 	if err != nil {
 		return removed, err
 	}
@@ -164,19 +164,21 @@ func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 	return removed, a.Keys.Forget(ctx)
 }
 
-// namedRefs lists the version folders that records name, by activation.
-// complete is false when a record cannot be read: it may name any of them.
-func (a *Activator) namedRefs() (refs map[string][]install.Ref, complete bool, err error) {
+// namedRefs lists the version folders that records name, by activation, and the trees
+// of dependencies. complete is false when a record cannot be read: it may name any of
+// them.
+func (a *Activator) namedRefs() (refs map[string][]install.Ref, trees []string, complete bool, err error) {
 	list, err := a.Records().List()
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	refs = map[string][]install.Ref{}
 	for _, l := range list {
 		if l.Err != nil {
-			return nil, false, nil
+			return nil, nil, false, nil
 		}
 		refs[l.Name] = append(refs[l.Name], l.Record.Ref())
+		trees = append(trees, l.Record.trees()...)
 	}
-	return refs, true, nil
+	return refs, trees, true, nil
 }

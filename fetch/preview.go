@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"skald-connectors/manifest"
@@ -16,15 +17,23 @@ type Preview struct {
 	Unpinned    bool // the index does not pin the manifest (a remote connector's)
 	// ManifestDigest is the SHA-256 of the manifest's bytes: whoever shows a plan of it holds the bundle against it.
 	ManifestDigest string
+
+	bundle *Bundle // of the files that came
 }
 
-// Preview downloads the manifest of e, an entry of ix, and nothing else. Its errors and its treatment of a stale
-// index are those of Bundle.
-func (m *Marketplace) Preview(ctx context.Context, ix *Index, e manifest.Entry) (*Preview, error) {
-	return withFreshIndex(ctx, m, ix, e, m.preview)
+// Open reads one of the files that were asked for, hashed again as in Bundle.Open. One that the connector does not
+// ship is an fs.ErrNotExist.
+func (p *Preview) Open(path string) (io.ReadCloser, error) { return p.bundle.Open(path) }
+
+// Preview downloads the manifest of e, an entry of ix, those of the files named in also that the entry pins, and
+// nothing else. Its errors and its treatment of a stale index are those of Bundle.
+func (m *Marketplace) Preview(ctx context.Context, ix *Index, e manifest.Entry, also ...string) (*Preview, error) {
+	return withFreshIndex(ctx, m, ix, e, func(ctx context.Context, ix *Index, e manifest.Entry) (*Preview, error) {
+		return m.preview(ctx, ix, e, also)
+	})
 }
 
-func (m *Marketplace) preview(ctx context.Context, ix *Index, e manifest.Entry) (*Preview, error) {
+func (m *Marketplace) preview(ctx context.Context, ix *Index, e manifest.Entry, also []string) (*Preview, error) {
 	b, err := m.newBundle(ix, e)
 	if err != nil {
 		return nil, err
@@ -33,13 +42,19 @@ func (m *Marketplace) preview(ctx context.Context, ix *Index, e manifest.Entry) 
 	if !pinned {
 		want = manifest.File{Path: manifestName, Size: -1}
 	}
-	if b.files, err = m.files(ctx, b.entry, []manifest.File{want}); err != nil {
+	files := []manifest.File{want}
+	for _, path := range also {
+		if f, pinned := b.entry.Pin(path); pinned {
+			files = append(files, f)
+		}
+	}
+	if b.files, err = m.files(ctx, b.entry, files); err != nil {
 		return nil, err
 	}
 	if err := b.readManifest(); err != nil {
 		return nil, err
 	}
-	p := &Preview{Index: ix, Entry: b.entry, Manifest: b.manifest, Diagnostics: b.found, Unpinned: !pinned}
+	p := &Preview{Index: ix, Entry: b.entry, Manifest: b.manifest, Diagnostics: b.found, Unpinned: !pinned, bundle: b}
 	for _, f := range b.files {
 		if f.Path == manifestName {
 			p.ManifestDigest = f.SHA256

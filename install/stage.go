@@ -39,6 +39,7 @@ type Stage struct {
 	name   string // the activation that Work was called for
 	built  bool   // its work folder is complete
 	from   []origin
+	trees  []*Tree  // dependencies that its work folder links to
 	made   []string // folders below state/ that were not there before
 	done   *Installed
 	ended  bool

@@ -18,7 +18,8 @@
 //	receipts/<id>.json                   which of those are here; can be rebuilt
 //	work/<name>/<version>-<digest>/      what runs; folders 0700, files 0600
 //	state/<name>/auth, state/<name>/state  durable data, linked into the work folder
-//	locks/                               of activations, stages, and the store
+//	deps/<hash>/                         built dependencies, shared, read-only; see Tree
+//	locks/                               of activations, stages, trees, and the store
 //	…/.stage-<token>, …/.trash-<token>   unfinished, and on its way out
 //
 // Version folders hold published bytes behind a home of mode 0700, so nothing in
@@ -28,7 +29,8 @@
 // rename them inside their parent, which is all that committing and removing need;
 // what is removed is first renamed to trash and only then made writable.
 //
-// It never touches the network, never starts a process, never writes the activation
+// It never touches the network; npm and pip are started for it by its package deps,
+// in the sandbox. It never writes the activation
 // record (that is the commit point, and belongs to activate), and never decides that
 // a version may run.
 package install

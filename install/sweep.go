@@ -28,13 +28,14 @@ type sweep struct {
 // out), work and version folders that no record names, and state folders whose
 // activation is gone and that no person asked to keep. inUse gives, for each activation, the
 // versions that its record names (current and previous); an activation that is not
-// in it is gone. What a living stage may be about to use is left alone.
+// in it is gone. trees are the hashes of the dependencies that the records name. What
+// a living stage may be about to use is left alone.
 //
 // It says what it removed, as paths below the home. Problems do not stop it: they come
 // joined in the error, beside the list. Read the records and call Sweep under the lock
 // that is held from Commit until the record is written; else a version that was
 // committed in between looks unused.
-func (s *Store) Sweep(ctx context.Context, inUse map[string][]Ref) ([]string, error) {
+func (s *Store) Sweep(ctx context.Context, inUse map[string][]Ref, trees ...string) ([]string, error) {
 	if _, err := os.Lstat(s.home); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -50,6 +51,7 @@ func (s *Store) Sweep(ctx context.Context, inUse map[string][]Ref) ([]string, er
 	w.each(workDir, w.activation)
 	w.each(connectorsDir, w.connector)
 	w.each(stateDir, w.state)
+	w.trees(trees)
 	if err := errors.Join(w.problems...); err != nil {
 		return w.removed, fmt.Errorf("sweeping: %w", err)
 	}

@@ -251,12 +251,10 @@ func (st *Stage) mergeWork(parent *os.Root) error {
 	return st.finishWork(final)
 }
 
-// link makes the durable links, and puts them back where the connector replaced
-// them; what it wrote there was adopted before. The links are relative, so a home
-// can be moved.
+// link makes the links of a work folder, and puts them back where the connector
+// replaced them; what it wrote into durable folders was adopted before.
 func (st *Stage) link(dir *os.Root) error {
-	for _, d := range durable {
-		want := filepath.Join("..", "..", "..", stateDir, st.name, d)
+	for d, want := range st.links() {
 		if now, err := dir.Readlink(d); err == nil && now == want {
 			continue
 		}

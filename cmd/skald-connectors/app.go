@@ -279,6 +279,7 @@ func (a *app) activator(home string, mode string) (*activate.Activator, error) {
 	act := &activate.Activator{
 		Home: home, Store: install.Open(home), Keys: keys, Sandbox: box, Environ: a.environ, Now: a.hooks.now,
 		HTTP: activate.HTTPClient(fetch.Transport(a.getenv)), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) }, Busy: a.busy,
+		UserHome: a.userHome(), Packages: a.showPackages,
 	}
 	if t := a.terminal(); t != nil {
 		act.Person = &person{app: a, term: t}

@@ -123,6 +123,7 @@ func (a *app) complain(err error) {
 	_, hint := classify(err)
 	fmt.Fprintln(a.stderr, a.wrapped(program+": "+form.Clean(err.Error())))
 	a.showParticulars(err)
+	a.showTail(err)
 	if hint != "" {
 		fmt.Fprintln(a.stderr, a.wrapped("hint: "+hint))
 	}
@@ -146,7 +147,7 @@ func classify(err error) (int, string) {
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) || errors.Is(err, form.ErrAborted) {
 		return exitInterrupted, ""
 	}
-	for _, try := range []func(error) (int, string, bool){usageCode, activationCode, trustCode, machineCode} {
+	for _, try := range []func(error) (int, string, bool){usageCode, activationCode, packagesCode, trustCode, machineCode} {
 		if code, advice, ok := try(err); ok {
 			return code, advice
 		}

@@ -29,10 +29,7 @@ func (a *app) home() (string, error) {
 			return abs, nil
 		}
 	}
-	user := a.getenv("HOME")
-	if runtime.GOOS == "windows" {
-		user = a.getenv("USERPROFILE")
-	}
+	user := a.userHome()
 	if user == "" || !filepath.IsAbs(user) {
 		return "", usagef("the home folder is not known: HOME is not set to an absolute path; name one with --home DIR")
 	}
@@ -46,6 +43,14 @@ func (a *app) home() (string, error) {
 		return filepath.Join(data, program), nil
 	}
 	return filepath.Join(user, ".local", "share", program), nil
+}
+
+// userHome is the person's own home folder, "" where it is not known.
+func (a *app) userHome() string {
+	if runtime.GOOS == "windows" {
+		return a.getenv("USERPROFILE")
+	}
+	return a.getenv("HOME")
 }
 
 // settings is HOME/settings.json: defaults that a person or an installer

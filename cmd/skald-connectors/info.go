@@ -263,6 +263,9 @@ func (a *app) printRecord(k *about, rec *activate.Record) {
 	for _, s := range rec.Secrets {
 		row("secret", "%s, encrypted; its key is %s", s.Name, keyPlace(keystore.Backend(s.Store)))
 	}
+	for _, d := range rec.Deps {
+		row("packages", "%s", installedPackages(d))
+	}
 	row("sandbox", "%s", rec.Sandbox.Enforced)
 	for _, t := range rec.Tools {
 		mark := ""

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,8 @@ type installOptions struct {
 	yes         bool
 	noVerify    bool
 	noDeps      bool
+	scripts     bool
+	depsTimeout time.Duration
 	allowOther  bool
 	sandbox     string
 	allow, deny []string
@@ -52,6 +55,8 @@ func (a *app) installCommand() *cobra.Command {
 	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plan")
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
 	f.BoolVar(&o.noDeps, "no-deps", false, "do not install dependencies; they are here already")
+	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
+	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
 	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
 	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto or none")
 	f.StringArrayVar(&o.allow, "allow", nil, "let only this `TOOL` through (repeatable)")
@@ -69,6 +74,9 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 	}
 	if dup := firstRepeated(o.ids); dup != "" {
 		return usagef("%q is named twice", dup)
+	}
+	if o.depsTimeout <= 0 {
+		return usagef("--deps-timeout has to be more than nothing")
 	}
 	given, err := o.given.read(ctx, a)
 	if err != nil {
@@ -152,7 +160,7 @@ func (a *app) sameKeystore(p *activate.Plan) error {
 
 // agree shows one plan and asks.
 func (a *app) agree(ctx context.Context, p *activate.Plan, s *shop, o *installOptions) error {
-	text := a.planText(p, s.from())
+	text := a.planText(p, s.from(), o.scripts)
 	term := a.terminal()
 	switch {
 	case term == nil && p.Loud != "" && !o.allowOther:
@@ -207,6 +215,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, 
 		if err == nil {
 			var rec *activate.Record
 			rec, err = act.Install(ctx, activate.Request{Plan: p, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
+				AllowScripts: o.scripts, DepsTimeout: o.depsTimeout,
 				Grant: activate.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox})
 			if rec != nil {
 				done = append(done, rec)

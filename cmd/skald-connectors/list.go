@@ -99,6 +99,12 @@ func describe(store *install.Store, l activate.Listed) listLine {
 		line.State = "broken"
 		line.Problem = "its files are missing: " + err.Error()
 	}
+	for _, d := range r.Deps {
+		if _, err := store.FindTree(d.Hash); err != nil {
+			line.State = "broken"
+			line.Problem = "its packages are missing: " + err.Error() + "; " + program + " verify " + r.Name + " installs them again"
+		}
+	}
 	for _, m := range r.Mounts {
 		line.Mounts = append(line.Mounts, m.Client)
 	}

@@ -186,6 +186,23 @@ type progress struct {
 	files  bool // downloads of files are shown
 	totals map[string]fetch.Event
 	said   map[string]bool
+	since  time.Time // of the packages that are being installed
+}
+
+// packages redraws the line for packages that are being installed.
+func (p *progress) packages(ecosystem string, done, total int, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.since.IsZero() {
+		p.since = now
+	}
+	p.erase()
+	count := plural(done, "package", "packages")
+	if total > 0 {
+		count = fmt.Sprintf("%d of %d packages", min(done, total), total)
+	}
+	fmt.Fprintf(p.w, "%s: %s in place, %d s", ecosystem, count, int(now.Sub(p.since).Seconds()))
+	p.shown = true
 }
 
 // startProgress begins to show downloads; without it events are not shown.

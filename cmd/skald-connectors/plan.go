@@ -12,7 +12,7 @@ import (
 )
 
 // planText shows a plan: what is downloaded, what runs here, what is asked.
-func (a *app) planText(p *activate.Plan, from string) string {
+func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	var b strings.Builder
 	e, m := p.Entry, p.Manifest
 	fmt.Fprintf(&b, "%s %s, from %s\n", form.Clean(orElse(e.Name, e.ID)), form.Clean(manifest.DisplayVersion(e)), form.Clean(from))
@@ -37,6 +37,7 @@ func (a *app) planText(p *activate.Plan, from string) string {
 	for _, r := range p.Runtimes {
 		row("with", "%s %s", form.Clean(r.Path), form.Clean(r.Version))
 	}
+	depsRows(row, p.Deps, scripts)
 	if m.Verify != nil {
 		row("test", "%s (at most %d s, before anything is saved)", form.Clean(m.Verify.Command), int(m.Verify.Timeout.Seconds()))
 	} else {

@@ -1,0 +1,262 @@
+package activate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"skald-connectors/install"
+	"skald-connectors/install/deps"
+	"skald-connectors/manifest"
+)
+
+// defaultDepsTimeout is the limit of npm and pip when nothing else is said (issue:
+// "300 s limit").
+const defaultDepsTimeout = 300 * time.Second
+
+// Dependency is one set of packages that a plan installs, and what installs it.
+type Dependency struct {
+	deps.Set
+	Tool *deps.Tool
+}
+
+// packageOptions are the user's words on dependencies.
+type packageOptions struct {
+	allowScripts bool
+	timeout      time.Duration // 0 = 300 s
+}
+
+// readDeps reads what the connector depends on from its checked bytes, and finds what
+// installs it.
+func (a *Activator) readDeps(ctx context.Context, m *manifest.Manifest, open func(string) (io.ReadCloser, error), runtimes []Runtime) ([]Dependency, error) {
+	if m.Type == "mcp_remote" && m.Verify == nil {
+		return nil, nil // nothing of it runs here
+	}
+	in := deps.Input{Files: map[string][]byte{}, Listed: m.Dependencies, Command: m.Server.Command, Args: m.Server.Args}
+	if m.Type == "mcp_remote" {
+		in.Listed = nil
+	}
+	for _, name := range deps.FileNames() {
+		data, err := readFile(open, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the dependencies of %q: %w", m.ID, err)
+		}
+		in.Files[name] = data
+	}
+	sets, err := deps.Read(in)
+	if err != nil {
+		return nil, err
+	}
+	var out []Dependency
+	for _, s := range sets {
+		tool, err := a.findTool(ctx, m, s, runtimes)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Dependency{Set: s, Tool: tool})
+	}
+	return out, nil
+}
+
+func readFile(open func(string) (io.ReadCloser, error), name string) ([]byte, error) {
+	r, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, manifest.MaxFileBytes+1))
+}
+
+// findTool finds the interpreter that the packages are for and its installer.
+func (a *Activator) findTool(ctx context.Context, m *manifest.Manifest, s deps.Set, runtimes []Runtime) (*deps.Tool, error) {
+	program := s.Ecosystem.Runtime()
+	i := slices.IndexFunc(runtimes, func(r Runtime) bool {
+		return r.Program == program || s.Ecosystem == deps.Pip && isPython(r.Program)
+	})
+	var r Runtime
+	var err error
+	if i >= 0 {
+		r = runtimes[i]
+	} else if r, err = a.findRuntime(ctx, program, manifest.RuntimeRange(m, program)); err != nil {
+		return nil, err
+	}
+	if err := holdVersion(r, s.Engine); err != nil {
+		return nil, err
+	}
+	finder := deps.Finder{Sandbox: a.Sandbox, Environ: a.Environ, Base: a.toolEnviron([]Runtime{r}), Home: a.UserHome}
+	return finder.Find(ctx, s.Ecosystem, deps.Interpreter{Path: r.Path, Version: r.Version})
+}
+
+// toolEnviron is what npm and pip are started with: made from nothing, without a value
+// of any connector.
+func (a *Activator) toolEnviron(runtimes []Runtime) []string {
+	return baseEnviron(a.Environ, a.UserHome, runtimes).list()
+}
+
+// installDeps builds or reuses the trees of the plan, for the trial and its record.
+func (a *Activator) installDeps(ctx context.Context, t *trial, list []Dependency, o packageOptions) error {
+	t.trees, t.treeDirs, t.deps = nil, nil, nil
+	for _, d := range list {
+		tree, err := a.tree(ctx, d, o)
+		if err != nil {
+			return err
+		}
+		t.trees = append(t.trees, tree)
+		t.treeDirs = append(t.treeDirs, a.Store.TreeDir(tree.Hash))
+		t.deps = append(t.deps, DepsRef{Ecosystem: string(d.Ecosystem), Hash: tree.Hash, When: tree.When, From: d.From, Locked: tree.Locked,
+			Scripts: o.allowScripts, Ran: tree.Ran, Packages: tree.Packages, Start: tree.Start})
+	}
+	return nil
+}
+
+func (a *Activator) tree(ctx context.Context, d Dependency, o packageOptions) (*install.Tree, error) {
+	if o.timeout == 0 {
+		o.timeout = defaultDepsTimeout
+	}
+	a.say("installing dependencies with %s %s (at most %d s)", d.Ecosystem, d.Tool.Installer, int(o.timeout.Seconds()))
+	request := install.TreeRequest{
+		Set: d.Set, Now: a.Now,
+		Options: deps.Options{
+			Sandbox: a.Sandbox, Tool: d.Tool, Timeout: o.timeout, AllowScripts: o.allowScripts, Step: a.Step, Say: a.Say,
+			Base: a.toolEnviron([]Runtime{{Path: d.Tool.Path}}),
+		},
+		Waiting: func(holder string) {
+			a.say("waiting for another skald-connectors that installs the same packages (%s)", holder)
+		},
+	}
+	if a.Packages != nil {
+		request.Options.Progress = func(done, total int) { a.Packages(string(d.Ecosystem), done, total) }
+	}
+	tree, err := a.Store.Tree(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range tree.Notes {
+		a.say("note: %s", note)
+	}
+	if tree.Reused {
+		a.say("%s: %s, here already", d.Ecosystem, packages(len(tree.Packages)))
+	} else {
+		a.say("%s: %s", d.Ecosystem, packages(len(tree.Packages)))
+	}
+	return tree, nil
+}
+
+func packages(n int) string {
+	if n == 1 {
+		return "1 package"
+	}
+	return fmt.Sprintf("%d packages", n)
+}
+
+// start is what is started in place of npx; nil for everything else.
+func (t *trial) start() *deps.Start {
+	for _, tree := range t.trees {
+		if tree.Start != nil && t.manifest.Server.Command == "npx" {
+			return tree.Start
+		}
+	}
+	return nil
+}
+
+// trees names the trees of a record, and those of the version that it keeps for a
+// rollback.
+func (r *Record) trees() []string {
+	list := r.Deps
+	var previous struct {
+		Deps []DepsRef `json:"deps"`
+	}
+	if json.Unmarshal(r.Previous, &previous) == nil {
+		list = slices.Concat(list, previous.Deps)
+	}
+	var out []string
+	for _, d := range list {
+		out = append(out, d.Hash)
+	}
+	return out
+}
+
+// resumeDeps makes sure that the dependencies of an installed activation are here and
+// were made for the interpreter that is; else they are built again from the files that
+// the record vouches for.
+func (a *Activator) resumeDeps(ctx context.Context, t *trial, rec *Record) error {
+	if len(rec.Deps) == 0 || a.adopt(t, rec) {
+		return nil
+	}
+	dir := a.Store.VersionDir(rec.Ref())
+	list, err := a.readDeps(ctx, t.manifest, func(name string) (io.ReadCloser, error) {
+		if !slices.ContainsFunc(t.files, func(f manifest.File) bool { return f.Path == name }) {
+			return nil, fs.ErrNotExist
+		}
+		return os.Open(filepath.Join(dir, filepath.FromSlash(name)))
+	}, t.runtimes)
+	if err != nil {
+		return err
+	}
+	if t.release, err = a.Store.Hold(ctx); err != nil {
+		return err
+	}
+	a.say("the dependencies of %q are not here as they were installed; installing them again", rec.Name)
+	if err := a.installDeps(ctx, t, list, packageOptions{allowScripts: rec.Deps[0].Scripts}); err != nil {
+		return err
+	}
+	return a.Store.Relink(ctx, rec.Name, rec.Ref(), t.trees...)
+}
+
+// drop lets a sweep at what the trial held.
+func (t *trial) drop() {
+	if t.release != nil {
+		t.release()
+	}
+}
+
+// adopt takes the trees that the record names; false when one is not usable.
+func (a *Activator) adopt(t *trial, rec *Record) bool {
+	var trees []*install.Tree
+	var dirs []string
+	for _, d := range rec.Deps {
+		tree, err := a.Store.FindTree(d.Hash)
+		if err != nil || !a.madeFor(tree, t.runtimes) {
+			return false
+		}
+		trees, dirs = append(trees, tree), append(dirs, a.Store.TreeDir(d.Hash))
+	}
+	t.trees, t.treeDirs, t.deps = trees, dirs, rec.Deps
+	return true
+}
+
+// madeFor tells whether a tree fits the interpreter that was found: the same major
+// version of node, the same minor version of Python, by which both name their binary
+// interfaces. A tree for a runtime that is not among them is taken as it is.
+func (a *Activator) madeFor(tree *install.Tree, runtimes []Runtime) bool {
+	name, was, _ := strings.Cut(tree.Runtime, " ")
+	for _, r := range runtimes {
+		if r.Program == name || name == "python3" && isPython(r.Program) {
+			return sameInterface(tree.Ecosystem, was, r.Version)
+		}
+	}
+	return true
+}
+
+func sameInterface(e deps.Ecosystem, a, b string) bool {
+	parts := 1
+	if e == deps.Pip {
+		parts = 2
+	}
+	cut := func(v string) string {
+		list := strings.Split(v, ".")
+		return strings.Join(list[:min(parts, len(list))], ".")
+	}
+	return cut(a) == cut(b)
+}
