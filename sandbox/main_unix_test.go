@@ -38,6 +38,9 @@ var awkward = map[string]func(args []string){
 
 func TestMain(m *testing.M) {
 	maps.Copy(awkward, awkwardHere)
+	if code, handled := Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		awkward[os.Args[2]](os.Args[3:])
 		os.Exit(0)

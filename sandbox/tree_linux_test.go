@@ -340,8 +340,8 @@ func TestOuterTreeHoldsInnerTrees(t *testing.T) {
 
 func TestMarks(t *testing.T) {
 	outer := drawMark(unix.RLIM_INFINITY)
-	inner := drawMark(outer.hard)
-	if inner.hard != outer.hard || inner.soft >= inner.hard || !inner.outer || outer.outer {
+	inner := drawMark(outer.Hard)
+	if inner.Hard != outer.Hard || inner.Soft >= inner.Hard || !inner.Outer || outer.Outer {
 		t.Errorf("outer %+v, inner %+v", outer, inner)
 	}
 	if got := drawMark(1); got != (mark{}) {

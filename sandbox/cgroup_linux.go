@@ -1,0 +1,9 @@
+package sandbox
+
+type cgroup struct{}
+
+func (cgroup) enter(pid int) error { return nil }
+
+func (s *Sandbox) beginContainer(p Policy, c Command, path string, pipes *pipes) (*child, func() []Denial, error) {
+	return nil, nil, nil
+}

@@ -1,0 +1,323 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// confined is one command made ready for its back end.
+type confined struct {
+	program string   // what is started: bubblewrap, or this program
+	argv    []string // of program
+	extra   []*os.File
+	orders  orders
+	signal  syscall.Signal // at the parent's death
+	undo    []func()
+	egress  *egress // nil where the network is not filtered
+	group   cgroup
+}
+
+// release takes back what prepare made.
+func (cf *confined) release() {
+	for _, f := range cf.extra {
+		_ = f.Close()
+	}
+	cf.extra = nil
+	for _, undo := range slices.Backward(cf.undo) {
+		undo()
+	}
+	cf.undo = nil
+}
+
+// begin starts c under the back end of s.
+func (s *Sandbox) begin(p Policy, c Command, path string, pipes *pipes) (*child, func() []Denial, error) {
+	if s.mode == Container {
+		return s.beginContainer(p, c, path, pipes)
+	}
+	if s.mode == None {
+		ch, err := spawn(path, c, pipes.theirs, p.Limits)
+		return ch, nil, err
+	}
+	cf, err := s.prepare(p, c, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	ch, err := s.spawnConfined(cf, c, pipes)
+	if err != nil {
+		cf.release()
+		return nil, nil, err
+	}
+	return ch, cf.settle, nil
+}
+
+// settle takes back what was made for the process, which is over, and tells what
+// it was refused.
+func (cf *confined) settle() []Denial {
+	var denied []Denial
+	cf.release()
+	if cf.egress != nil {
+		denied = cf.egress.denials()
+	}
+	return denied
+}
+
+// prepare turns policy and command into what the back end starts.
+func (s *Sandbox) prepare(p Policy, c Command, path string) (*confined, error) {
+	if err := s.refuses(p); err != nil {
+		return nil, err
+	}
+	sp, err := s.spotsOf(p, c, path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMark()
+	if err != nil {
+		return nil, err
+	}
+	cf := &confined{signal: syscall.SIGKILL}
+	cf.orders = orders{Path: []byte(path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte(c.Dir), Mark: m, Resources: p.Limits.resources()}
+	cf.orders.Calls = callRules{Unix: p.Agent != "", Namespaces: p.Browser}
+	if s.mode == Landlock {
+		err = s.prepareLandlock(cf, p, c, sp)
+	} else {
+		err = s.prepareBwrap(cf, p, c, sp)
+	}
+	if err != nil {
+		cf.release()
+		return nil, err
+	}
+	return cf, nil
+}
+
+// prepareBwrap: namespaces outside, the filter for calls inside, and Landlock as
+// well where the kernel has it.
+func (s *Sandbox) prepareBwrap(cf *confined, p Policy, c Command, sp spots) error {
+	share := p.Network.All
+	w, err := s.wrap(p, sp, share)
+	cf.extra = w.files
+	if err != nil {
+		return err
+	}
+	cf.program, cf.argv = s.bwrap, append([]string{s.bwrap}, w.args...)
+	if !share {
+		if cf.egress, err = s.newEgress(p); err != nil {
+			return err
+		}
+		cf.undo = append(cf.undo, cf.egress.close)
+		cf.orders.Env = bytesOf(withoutProxy(c.Env)) // there is nothing to reach a proxy by, and no need of one
+		cf.orders.Forward, cf.orders.Ports = true, cf.egress.ports()
+	}
+	cf.orders.Calls.NoListen = share && !p.Loopback && !p.Browser
+	if s.mode == Combined {
+		cf.orders.Landlock = s.facts.Landlock
+		cf.orders.Paths = pathRules{Read: []string{"/"}, Write: slices.Concat(sp.write, devices, present("/tmp", "/dev/shm", sp.home, sp.tmp))}
+		if p.Browser {
+			cf.orders.Paths.Write = append(cf.orders.Paths.Write, "/proc") // it maps the users of its namespaces there
+		}
+		cf.orders.Paths.NoBind = cf.orders.Calls.NoListen
+	}
+	return nil
+}
+
+func present(paths ...string) []string {
+	return slices.DeleteFunc(paths, func(p string) bool { return p == "" })
+}
+
+// prepareLandlock: the rules of the kernel on the machine's own tree. There are
+// no mounts, so home and temporary folder are other folders, and the environment
+// names them.
+func (s *Sandbox) prepareLandlock(cf *confined, p Policy, c Command, sp spots) error {
+	cf.program, cf.argv, cf.signal = s.self, []string{s.self, stageWord}, orphanSignal
+	o := &cf.orders
+	o.Guard, o.Landlock = true, s.facts.Landlock
+	o.Paths.Read = slices.Concat(systemFolders, systemFiles, nameFiles, machineFiles, sp.read)
+	o.Paths.Write = slices.Concat(sp.write, devices)
+	o.Calls.NoInet = !p.Network.All
+	o.Calls.NoListen = p.Network.All && !p.Loopback && !p.Browser
+	o.Paths.NoBind, o.Paths.NoConnect = o.Calls.NoInet || o.Calls.NoListen, o.Calls.NoInet
+	home, remove, err := s.privateFolder()
+	if err != nil {
+		return err
+	}
+	cf.undo = append(cf.undo, remove)
+	o.Paths.Write = append(o.Paths.Write, home)
+	env := slices.Clone(c.Env)
+	if sp.home != "" {
+		env = withValue(env, "HOME", filepath.Join(home, "home"))
+	}
+	if tmp := valueOf(env, "TMPDIR"); !below(tmp, sp.write) {
+		env = withValue(env, "TMPDIR", filepath.Join(home, "tmp"))
+	}
+	o.Env = bytesOf(env)
+	return nil
+}
+
+// withoutProxy leaves the proxy variables out.
+func withoutProxy(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return strings.HasSuffix(strings.ToLower(name), "_proxy")
+	})
+}
+
+// withValue replaces the variable in its place, or adds it.
+func withValue(env []string, name, value string) []string {
+	for i, kv := range env {
+		if n, _, ok := strings.Cut(kv, "="); ok && n == name {
+			env[i] = name + "=" + value
+			return env
+		}
+	}
+	return append(env, name+"="+value)
+}
+
+// spawnConfined starts cf and returns when the program itself runs.
+func (s *Sandbox) spawnConfined(cf *confined, c Command, p *pipes) (*child, error) {
+	w, theirs, err := newWire()
+	if err != nil {
+		return nil, fmt.Errorf("starting %q: %w", program(c), err)
+	}
+	defer w.close()
+	ch := &child{ended: make(chan struct{}), stage: true, mark: cf.orders.Mark}
+	outer := Command{Argv: cf.argv, Dir: "/"}
+	err = ch.bound(func() (err error) {
+		all := slices.Concat(p.theirs[:], []*os.File{theirs}, cf.extra)
+		ch.proc, err = startProcess(cf.program, outer, all, syscall.SysProcAttr{Pdeathsig: cf.signal})
+		if err == nil {
+			ch.pid = ch.proc.Pid
+		}
+		return err
+	})
+	_ = theirs.Close()
+	p.closeTheirs() // else the end of standard error is never seen below
+	if err != nil {
+		return nil, &UnenforceableError{What: "mode " + quote(string(s.mode)), Why: explain(cf.program, cf.program, err).Error()}
+	}
+	if err := cf.handshake(w); err != nil {
+		return nil, s.failed(ch, cf, c, err, p.ours[2])
+	}
+	return ch, nil
+}
+
+// errStage is what the stage reported.
+type errStage struct{ report }
+
+func (e *errStage) Error() string { return e.Text }
+
+// handshake gives the orders and returns when the program runs.
+func (cf *confined) handshake(w *wire) error {
+	if err := w.setPatience(); err != nil {
+		return err
+	}
+	if err := w.tell(cf.orders); err != nil {
+		return err
+	}
+	var r report
+	if err := unpack(w, &r); err != nil {
+		return err
+	}
+	if r.Stage != "here" {
+		return &errStage{r}
+	}
+	if cf.egress != nil {
+		fds := w.fds
+		w.fds = nil
+		if err := cf.egress.serve(fds); err != nil {
+			return err
+		}
+	}
+	if err := cf.group.enter(w.pid); err != nil {
+		return err
+	}
+	if _, err := w.send([]byte{1}); err != nil {
+		return err
+	}
+	if err := unpack(w, &r); err != nil {
+		return err
+	}
+	if r.Stage != "bound" {
+		return &errStage{r}
+	}
+	switch err := unpack(w, &r); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &errStage{r}
+}
+
+// failed ends what was begun and says why it came to nothing: the program could
+// not be started, or the back end does not hold.
+func (s *Sandbox) failed(ch *child, cf *confined, c Command, cause error, stderr *os.File) error {
+	ch.kill()
+	<-ch.ended
+	_, _ = ch.reap()
+	if e, ok := errors.AsType[*errStage](cause); ok {
+		if e.Stage == "start" && e.Errno != 0 {
+			err := explain(program(c), string(cf.orders.Path), syscall.Errno(e.Errno))
+			return s.unseen(err, cf, c)
+		}
+		return &UnenforceableError{What: "mode " + quote(string(s.mode)), Why: e.Text}
+	}
+	why := lastLine(stderr)
+	if why == "" {
+		why = plain(cause)
+		if errors.Is(cause, io.EOF) || errors.Is(cause, unix.EPIPE) || errors.Is(cause, unix.ECONNRESET) {
+			why = "the helper ended before it was done"
+		}
+	}
+	return &UnenforceableError{What: "mode " + quote(string(s.mode)), Why: why}
+}
+
+// unseen tells a folder or program that is there but not shown inside.
+func (s *Sandbox) unseen(e *StartError, cf *confined, c Command) *StartError {
+	if errors.Is(e, os.ErrNotExist) || errors.Is(e, os.ErrPermission) {
+		if !cf.shows(c.Dir) {
+			e.Problem = "the working folder " + quote(c.Dir) + " is not visible in the sandbox"
+		} else if !cf.shows(string(cf.orders.Path)) {
+			e.Problem = "it is not visible in the sandbox"
+		}
+	}
+	return e
+}
+
+// shows tells whether path is in something that the process may read.
+func (cf *confined) shows(path string) bool {
+	if cf.orders.Guard {
+		return below(path, slices.Concat(cf.orders.Paths.Read, cf.orders.Paths.Write))
+	}
+	return below(path, slices.Concat(systemFolders, cf.shown()))
+}
+
+// shown lists the paths that the arguments of bubblewrap show.
+func (cf *confined) shown() []string {
+	var list []string
+	for i, a := range cf.argv[:max(0, len(cf.argv)-2)] {
+		switch a {
+		case "--bind", "--ro-bind":
+			list = append(list, cf.argv[i+2])
+		case "--tmpfs":
+			list = append(list, cf.argv[i+1])
+		}
+	}
+	return list
+}
+
+// lastLine reads the last line that the helper wrote before its end.
+func lastLine(f *os.File) string {
+	const limit = 4096 // an error of bubblewrap is one line
+	_ = f.SetReadDeadline(time.Now().Add(drainWait))
+	text, _ := io.ReadAll(io.LimitReader(f, limit))
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "bwrap: ")
+}
