@@ -1,24 +1,8 @@
 package sandbox
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 )
-
-// openMode opens a real back end, or skips where this machine has it not.
-func openMode(t testing.TB, mode Mode) *Sandbox {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(Options{Mode: mode, Self: exe, Dir: filepath.Join(t.TempDir(), "box"), Path: "/usr/bin:/bin"})
-	if err != nil {
-		t.Skip(err)
-	}
-	return s
-}
 
 func TestConfinedRun(t *testing.T) {
 	for _, mode := range []Mode{Combined, Bubblewrap, Landlock} {

@@ -14,44 +14,46 @@ import (
 )
 
 func TestStartErrors(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, content string, mode fs.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		dir := t.TempDir()
+		file := func(name, content string, mode fs.FileMode) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(content), mode); err != nil {
+				t.Fatal(err)
+			}
+			return path
 		}
-		return path
-	}
-	tests := []struct {
-		name    string
-		argv0   string
-		is      error
-		problem string
-	}{
-		{"missing", filepath.Join(dir, "missing"), fs.ErrNotExist, "not found"},
-		{"not executable", file("data", "x", 0o600), fs.ErrPermission, "it is not executable"},
-		{"folder", dir, syscall.EISDIR, "it is a folder"},
-		{"other machine", file("alien", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 11)+"\xff\x7f"+strings.Repeat("\x00", 64), 0o700), syscall.ENOEXEC, "it is made for another kind of machine"},
-		{"no program", file("text", "hello\n", 0o700), syscall.ENOEXEC, "it is neither a binary nor a script with a #! line"},
-		{"no interpreter", file("script", "#! /no/such/interpreter -x\n", 0o700), fs.ErrNotExist, `its interpreter "/no/such/interpreter" is missing`},
-		{"relative", "./data", nil, "neither a plain name nor an absolute path"},
-		{"empty", "", nil, "no program is named"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := plainSandbox(t).Run(t.Context(), Policy{}, Command{Argv: []string{tt.argv0, "hidden"}, Dir: dir, Env: []string{"S=hidden"}}, nil)
-			se, ok := errors.AsType[*StartError](err)
-			if !ok || se.Problem != tt.problem || (tt.is != nil && !errors.Is(err, tt.is)) {
-				t.Fatalf("got %v, want %q", err, tt.problem)
-			}
-			if tt.is == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
-				t.Errorf("%v would be taken for a missing program", err)
-			}
-			if strings.Contains(err.Error(), "hidden") {
-				t.Errorf("%v shows an argument or a value", err)
-			}
-		})
-	}
+		tests := []struct {
+			name    string
+			argv0   string
+			is      error
+			problem string
+		}{
+			{"missing", filepath.Join(dir, "missing"), fs.ErrNotExist, "not found"},
+			{"not executable", file("data", "x", 0o600), fs.ErrPermission, "it is not executable"},
+			{"folder", dir, syscall.EISDIR, "it is a folder"},
+			{"other machine", file("alien", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 11)+"\xff\x7f"+strings.Repeat("\x00", 64), 0o700), syscall.ENOEXEC, "it is made for another kind of machine"},
+			{"no program", file("text", "hello\n", 0o700), syscall.ENOEXEC, "it is neither a binary nor a script with a #! line"},
+			{"no interpreter", file("script", "#! /no/such/interpreter -x\n", 0o700), fs.ErrNotExist, `its interpreter "/no/such/interpreter" is missing`},
+			{"relative", "./data", nil, "neither a plain name nor an absolute path"},
+			{"empty", "", nil, "no program is named"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				_, err := runIn(t.Context(), s, Policy{}, Command{Argv: []string{tt.argv0, "hidden"}, Dir: dir, Env: []string{"S=hidden"}}, nil)
+				se, ok := errors.AsType[*StartError](err)
+				if !ok || se.Problem != tt.problem || (tt.is != nil && !errors.Is(err, tt.is)) {
+					t.Fatalf("got %v, want %q", err, tt.problem)
+				}
+				if tt.is == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+					t.Errorf("%v would be taken for a missing program", err)
+				}
+				if strings.Contains(err.Error(), "hidden") {
+					t.Errorf("%v shows an argument or a value", err)
+				}
+			})
+		}
+	})
 }
 
 func TestUnusableCommands(t *testing.T) {
