@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,10 @@ type confined struct {
 	orders  orders
 	signal  syscall.Signal // at the parent's death
 	undo    []func()
-	egress  *egress // nil where the network is not filtered
+	egress  *egress                     // nil where the network is not filtered
+	judge   func(netip.AddrPort) string // nil where connects are not judged
+	agent   string
+	refused denied
 	group   cgroup
 }
 
@@ -67,7 +71,7 @@ func (cf *confined) settle() []Denial {
 	if cf.egress != nil {
 		denied = cf.egress.denials()
 	}
-	return denied
+	return append(denied, cf.refused.all()...)
 }
 
 // prepare turns policy and command into what the back end starts.
@@ -101,7 +105,7 @@ func (s *Sandbox) prepare(p Policy, c Command, path string) (*confined, error) {
 // prepareBwrap: namespaces outside, the filter for calls inside, and Landlock as
 // well where the kernel has it.
 func (s *Sandbox) prepareBwrap(cf *confined, p Policy, c Command, sp spots) error {
-	share := p.Network.All
+	share := p.Network.All || onlyLoopback(p)
 	w, err := s.wrap(p, sp, share)
 	cf.extra = w.files
 	if err != nil {
@@ -116,7 +120,9 @@ func (s *Sandbox) prepareBwrap(cf *confined, p Policy, c Command, sp spots) erro
 		cf.orders.Env = bytesOf(withoutProxy(c.Env)) // there is nothing to reach a proxy by, and no need of one
 		cf.orders.Forward, cf.orders.Ports = true, cf.egress.ports()
 	}
-	cf.orders.Calls.NoListen = share && !p.Loopback && !p.Browser
+	if share {
+		s.share(cf, p)
+	}
 	if s.mode == Combined {
 		cf.orders.Landlock = s.facts.Landlock
 		cf.orders.Paths = pathRules{Read: []string{"/"}, Write: slices.Concat(sp.write, devices, present("/tmp", "/dev/shm", sp.home, sp.tmp))}
@@ -126,6 +132,24 @@ func (s *Sandbox) prepareBwrap(cf *confined, p Policy, c Command, sp spots) erro
 		cf.orders.Paths.NoBind = cf.orders.Calls.NoListen
 	}
 	return nil
+}
+
+// onlyLoopback tells whether p grants this machine's own addresses and no other.
+func onlyLoopback(p Policy) bool {
+	return p.Loopback && !p.Network.All && len(p.Network.Hosts) == 0
+}
+
+// share sets the rules for a process in the machine's own network.
+func (s *Sandbox) share(cf *confined, p Policy) {
+	calls := &cf.orders.Calls
+	calls.NoDatagrams = !p.Network.All
+	// A listener lets the outside in; with the whole network that is needed for
+	// nothing but sign-ins and browsers, which talk to this machine.
+	calls.NoListen = !p.Browser && (!p.Loopback || !p.Network.All)
+	if s.facts.Watch == "" {
+		calls.AskConnect = true
+		cf.agent, cf.judge = p.Agent, judgement(p, nameservers())
+	}
 }
 
 func present(paths ...string) []string {
@@ -141,8 +165,11 @@ func (s *Sandbox) prepareLandlock(cf *confined, p Policy, c Command, sp spots) e
 	o.Guard, o.Landlock = true, s.facts.Landlock
 	o.Paths.Read = slices.Concat(systemFolders, systemFiles, nameFiles, machineFiles, sp.read)
 	o.Paths.Write = slices.Concat(sp.write, devices)
-	o.Calls.NoInet = !p.Network.All
-	o.Calls.NoListen = p.Network.All && !p.Loopback && !p.Browser
+	if p.Network.All || onlyLoopback(p) {
+		s.share(cf, p)
+	} else {
+		o.Calls.NoInet = true
+	}
 	o.Paths.NoBind, o.Paths.NoConnect = o.Calls.NoInet || o.Calls.NoListen, o.Calls.NoInet
 	home, remove, err := s.privateFolder()
 	if err != nil {
@@ -247,6 +274,11 @@ func (cf *confined) handshake(w *wire) error {
 	if r.Stage != "bound" {
 		return &errStage{r}
 	}
+	if cf.judge != nil {
+		if err := cf.watch(w); err != nil {
+			return err
+		}
+	}
 	switch err := unpack(w, &r); {
 	case errors.Is(err, io.EOF):
 		return nil
@@ -254,6 +286,20 @@ func (cf *confined) handshake(w *wire) error {
 		return err
 	}
 	return &errStage{r}
+}
+
+// watch takes the descriptor on which the kernel asks about connects.
+func (cf *confined) watch(w *wire) error {
+	if len(w.fds) != 1 {
+		return fmt.Errorf("the helper gave %d descriptors, not one", len(w.fds))
+	}
+	fd := w.fds[0]
+	w.fds = nil
+	watcher, err := newWatcher(fd, cf.judge, cf.agent, &cf.refused)
+	if err == nil {
+		cf.undo = append(cf.undo, watcher.close)
+	}
+	return err
 }
 
 // failed ends what was begun and says why it came to nothing: the program could

@@ -10,6 +10,9 @@ func (s *Sandbox) refuses(p Policy) error {
 			return err
 		}
 	}
+	if onlyLoopback(p) && s.facts.Watch != "" {
+		return &UnenforceableError{What: "network only to this machine itself", Why: s.facts.Watch}
+	}
 	if s.mode != Landlock {
 		return nil
 	}
@@ -17,12 +20,8 @@ func (s *Sandbox) refuses(p Policy) error {
 	if s.facts.Bwrap == "" {
 		because = "Landlock alone gives no network of its own to filter"
 	}
-	switch {
-	case p.Network.All:
-	case len(p.Network.Hosts) > 0:
+	if !p.Network.All && len(p.Network.Hosts) > 0 {
 		return &UnenforceableError{What: "network only to " + listed(p.Network.Hosts), Why: because}
-	case p.Loopback:
-		return &UnenforceableError{What: "network only to this machine itself", Why: because}
 	}
 	if p.Agent != "" {
 		return &UnenforceableError{What: "one agent socket and no other", Why: "Landlock does not tell sockets apart"}
@@ -30,12 +29,25 @@ func (s *Sandbox) refuses(p Policy) error {
 	return nil
 }
 
-func (s *Sandbox) allText(p Policy) string { return "every host" }
+// allText says what an open network excludes.
+func (s *Sandbox) allText(p Policy) string {
+	switch {
+	case s.facts.Watch != "":
+		return "every host"
+	case p.Loopback:
+		return "every host but link-local and metadata addresses"
+	}
+	return "every host but this machine, link-local and metadata addresses"
+}
 
 // notHeld lists what of p the chosen back end does not hold.
 func (s *Sandbox) notHeld(p Policy) []string {
 	var list []string
-	if p.Network.All {
+	switch {
+	case !p.Network.All:
+	case s.facts.Watch == "":
+		list = append(list, "network: single datagrams (UDP) are not looked at, wherever they go")
+	default:
 		list = append(list, "network: link-local and metadata addresses can be reached")
 		if !p.Loopback {
 			list = append(list, "network: this machine's own addresses can be reached")

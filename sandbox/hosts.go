@@ -167,7 +167,7 @@ var specials = []struct {
 	{kindLink, prefixes("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")},
 	{kindLoopback, prefixes("127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128")},
 	{kindPrivate, prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10")},
-	{kindHidden, prefixes("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "::ffff:0:0:0/96")},
+	{kindHidden, prefixes("64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "::ffff:0:0:0/96")},
 	{kindReserved, prefixes("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
 		"100::/64", "2001:db8::/32", "3fff::/20", "ff00::/8")},
 }
@@ -180,9 +180,17 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
+// nat64 is the well-known prefix of RFC 6052: the last four bytes are the address.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
 // special tells what kind of address addr is when it is no public host, else "".
 func special(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
+	if nat64.Contains(addr) {
+		// A public host, as a network without IPv4 shows it; or something that hides.
+		b := addr.As16()
+		return special(netip.AddrFrom4([4]byte(b[12:])))
+	}
 	for _, s := range specials {
 		if slices.ContainsFunc(s.prefixes, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 			return s.kind

@@ -37,7 +37,7 @@ func TestSpecialAddresses(t *testing.T) {
 		"1.1.1.1": "", "2606:4700::1111": "", "169.254.169.254": kindLink, "fe80::1%eth0": kindLink, "fd00:ec2::254": kindLink, "100.100.100.200": kindLink, "168.63.129.16": kindLink,
 		"127.9.9.9": kindLoopback, "::1": kindLoopback, "0.0.0.0": kindLoopback, "::": kindLoopback, "::ffff:127.0.0.1": kindLoopback, "::ffff:169.254.169.254": kindLink,
 		"10.1.2.3": kindPrivate, "172.31.0.1": kindPrivate, "172.32.0.1": "", "192.168.0.1": kindPrivate, "100.64.0.1": kindPrivate, "fd12::1": kindPrivate,
-		"64:ff9b::a9fe:a9fe": kindHidden, "2002:7f00:1::": kindHidden, "2001::1": kindHidden, "::127.0.0.1": kindHidden,
+		"64:ff9b::a9fe:a9fe": kindLink, "64:ff9b::7f00:1": kindLoopback, "64:ff9b::101:101": "", "64:ff9b:1::1": kindHidden, "2002:7f00:1::": kindHidden, "2001::1": kindHidden, "::127.0.0.1": kindHidden,
 		"224.0.0.251": kindReserved, "255.255.255.255": kindReserved, "240.0.0.1": kindReserved, "ff02::1": kindReserved, "198.18.0.1": kindReserved,
 	} {
 		if got := special(netip.MustParseAddr(addr)); got != want {

@@ -37,9 +37,13 @@ var awkward = map[string]func(args []string){
 }
 
 func TestMain(m *testing.M) {
-	maps.Copy(awkward, awkwardHere)
 	if code, handled := Main(os.Args[1:]); handled {
 		os.Exit(code)
+	}
+	maps.Copy(awkward, awkwardHere)
+	if err := prepareHere(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		awkward[os.Args[2]](os.Args[3:])

@@ -22,6 +22,7 @@ type facts struct {
 	Bwrap    string // why bubblewrap does not work here, "" when it does
 	Landlock int    // version of the interface, 0 for none
 	Alone    string // why Landlock alone does not work here, "" when it does
+	Watch    string // why connects cannot be judged one by one, "" when they can
 }
 
 const (
@@ -156,7 +157,27 @@ func (s *Sandbox) try() facts {
 		trial.mode = Landlock
 		f.Alone = trial.trial(Policy{})
 	}
+	f.Watch = s.tryWatch(f)
 	return f
+}
+
+// tryWatch lets the stage connect to where it must not.
+func (s *Sandbox) tryWatch(f facts) string {
+	trial := *s
+	trial.facts = f
+	if trial.mode = trial.strongest(); trial.mode == "" {
+		return "nothing is enforced here at all"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
+	defer cancel()
+	r, err := trial.Run(ctx, Policy{Network: Network{All: true}}, Command{Argv: []string{s.self, stageWord, tryConnect}, Dir: "/usr"}, nil)
+	switch {
+	case err != nil:
+		return "this kernel does not let connections be judged one by one: " + err.Error()
+	case r.Code != 0 || len(r.Denied) != 1:
+		return "this kernel does not let connections be judged one by one"
+	}
+	return ""
 }
 
 // trial returns why one of the policies does not work, "" when all do.

@@ -54,6 +54,9 @@ for name in sys.argv[3:]:
 `
 
 func TestNameInTLSIsChecked(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	s := openMode(t, Combined)
 	port := tlsServer(t, "127.0.0.2")
 	s.resolver = fakeWorld(t, map[string][]string{"api.example.org": {"127.0.0.2"}})
@@ -78,6 +81,9 @@ func TestNameInTLSIsChecked(t *testing.T) {
 }
 
 func TestThroughTheProxy(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
 	s := openMode(t, Combined)
 	target := greeter(t, "127.0.0.2")
 	var asked, credentials string

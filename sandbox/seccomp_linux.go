@@ -14,6 +14,8 @@ type callRules struct {
 	// NoInet refuses sockets of the internet families: there is no network and
 	// no namespace that takes it away.
 	NoInet bool
+	// NoDatagrams leaves only streams of the internet families.
+	NoDatagrams bool
 	// NoListen refuses listening for connections.
 	NoListen bool
 	// Unix allows sockets of the Unix family: an agent's socket is granted and
@@ -154,6 +156,13 @@ func (r callRules) socket(f *filter) {
 			f.answer(refuse(unix.EACCES))
 			return
 		}
+		if r.NoDatagrams {
+			f.arg(1)
+			f.op(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, typeMask)
+			f.op(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, unix.SOCK_STREAM)
+			(*f)[len(*f)-1].Jt = 1
+			f.answer(refuse(unix.EACCES))
+		}
 		f.arg(2)
 		f.equal(protoMPTCP, answer(refuse(unix.EPROTONOSUPPORT)))
 		f.answer(allow)
@@ -225,9 +234,13 @@ func (r callRules) install() (int, error) {
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	var flags uintptr
 	if r.AskConnect {
-		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+		// A signal must not send the caller back to ask again while we connect.
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, setModeFilter, flags, uintptr(unsafe.Pointer(&prog)))
+	if errno == unix.EINVAL && r.AskConnect { // kernels before 5.19
+		fd, _, errno = unix.Syscall(unix.SYS_SECCOMP, setModeFilter, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&prog)))
+	}
 	runtime.KeepAlive(code)
 	switch {
 	case errno != 0:

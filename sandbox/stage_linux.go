@@ -28,6 +28,9 @@ func Main(args []string) (code int, handled bool) {
 	if len(args) == 0 || args[0] != stageWord {
 		return 0, false
 	}
+	if len(args) > 1 && args[1] == tryConnect {
+		return triedConnect(), true
+	}
 	// All restrictions belong to a thread, and exec takes those of the thread that
 	// calls it.
 	runtime.LockOSThread()
@@ -46,6 +49,20 @@ func Main(args []string) (code int, handled bool) {
 		return stageFailed, true
 	}
 	return code, true
+}
+
+// tryConnect asks for a connection that is never granted.
+const tryConnect = "connect"
+
+func triedConnect() int {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 2
+	}
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: 1}); err != unix.EACCES {
+		return 1
+	}
+	return 0
 }
 
 // errStart marks that the program itself could not be started.

@@ -24,6 +24,14 @@ import (
 // awkwardHere are the awkward children that exist on Linux only.
 var awkwardHere = map[string]func(args []string){"parent": parent, "nested": nested, "untraced": untraced}
 
+// prepareHere readies this process before any test.
+func prepareHere() error {
+	if os.Getenv(isolatedMark) == "" {
+		return nil
+	}
+	return raiseLoopback()
+}
+
 // marker is a variable that every process of one test carries.
 func marker() string { return fmt.Sprintf("SKALD_TEST_MARKER=%d", rand.Uint64()) }
 
