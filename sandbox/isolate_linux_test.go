@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolatedMark is set where a test runs in a network of its own.
+// isolatedMark is set where a test runs in a network of its own, to "raised" when
+// its loopback device works.
 const isolatedMark = "SKALD_TEST_ISOLATED"
 
 // isolated runs the calling test again in a network that has nothing but a
@@ -30,7 +32,7 @@ func isolated(t *testing.T) bool {
 		args = append(args, "-test.short")
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), isolatedMark+"=1")
+	cmd.Env = append(os.Environ(), isolatedMark+"=new")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
@@ -50,7 +52,8 @@ func isolated(t *testing.T) bool {
 	return false
 }
 
-// raiseLoopback is called first of all in a network of our own.
+// raiseLoopback is called first of all in a network of our own. It returns only
+// on failure.
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -62,5 +65,17 @@ func raiseLoopback() error {
 		return err
 	}
 	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr); err != nil {
+		return err
+	}
+	// An ordinary user's programs have no capabilities, so ours get none either:
+	// started anew from this thread, they are gone.
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := os.Setenv(isolatedMark, "raised"); err != nil {
+		return err
+	}
+	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
