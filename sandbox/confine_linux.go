@@ -95,6 +95,9 @@ func (s *Sandbox) prepare(p Policy, c Command, path string) (*confined, error) {
 	} else {
 		err = s.prepareBwrap(cf, p, c, sp)
 	}
+	if err == nil {
+		err = cf.limitProcesses(p.Limits)
+	}
 	if err != nil {
 		cf.release()
 		return nil, err

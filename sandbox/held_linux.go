@@ -1,7 +1,5 @@
 package sandbox
 
-import "os"
-
 // refuses tells what of p cannot be held by the chosen back end, as an
 // *UnenforceableError, or nil.
 func (s *Sandbox) refuses(p Policy) error {
@@ -59,8 +57,11 @@ func (s *Sandbox) notHeld(p Policy) []string {
 			list = append(list, "signals: it can end other programs of yours")
 		}
 	}
-	if p.Limits.Processes > 0 && os.Geteuid() == 0 {
+	if p.Limits.Processes > 0 && !countsProcesses() {
 		list = append(list, "number of processes: the limit does not bind root")
+	}
+	if len(p.Own)+len(p.Write) > 0 {
+		list = append(list, "disk: each file that it keeps is limited, not their number")
 	}
 	return list
 }

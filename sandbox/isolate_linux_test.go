@@ -16,7 +16,7 @@ import (
 const isolatedMark = "SKALD_TEST_ISOLATED"
 
 // isolated runs the calling test again in a network that has nothing but a
-// loopback device, so that an attempt which is not refused as it should goes
+// loopback device, on which every address is found, so that an attempt which is not refused as it should goes
 // nowhere. It returns true inside; outside the test is over.
 func isolated(t *testing.T) bool {
 	t.Helper()
@@ -30,6 +30,9 @@ func isolated(t *testing.T) bool {
 	args := []string{"-test.run=^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$", "-test.count=1", "-test.v"}
 	if testing.Short() {
 		args = append(args, "-test.short")
+	}
+	if *update {
+		args = append(args, "-update")
 	}
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), isolatedMark+"=new")
@@ -66,6 +69,9 @@ func raiseLoopback() error {
 	}
 	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr); err != nil {
+		return err
+	}
+	if err := everythingLocal(unix.AF_INET); err != nil {
 		return err
 	}
 	// An ordinary user's programs have no capabilities, so ours get none either:

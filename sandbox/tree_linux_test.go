@@ -22,7 +22,7 @@ import (
 )
 
 // awkwardHere are the awkward children that exist on Linux only.
-var awkwardHere = map[string]func(args []string){"parent": parent, "nested": nested, "untraced": untraced}
+var awkwardHere = map[string]func(args []string){"parent": parent, "nested": nested, "untraced": untraced, "holder": holder}
 
 // prepareHere readies this process before any test.
 func prepareHere() error {
@@ -36,12 +36,16 @@ func prepareHere() error {
 func marker() string { return fmt.Sprintf("SKALD_TEST_MARKER=%d", rand.Uint64()) }
 
 // carrying lists the living processes with marker in their environment.
-func carrying(t testing.TB, marker string) (pids []int) {
+func carrying(t testing.TB, marker string) []int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("listing processes: %d, %v", len(files), err)
+	if !living(os.Getpid()) {
+		t.Fatal("processes cannot be listed")
 	}
+	return carryingNow(marker)
+}
+
+func carryingNow(marker string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
 		env, _ := os.ReadFile(f)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
