@@ -44,13 +44,6 @@ func (cf *confined) release() {
 
 // begin starts c under the back end of s.
 func (s *Sandbox) begin(p Policy, c Command, path string, pipes *pipes) (*child, func() []Denial, error) {
-	if s.mode == Container {
-		return s.beginContainer(p, c, path, pipes)
-	}
-	if s.mode == None {
-		ch, err := spawn(path, c, pipes.theirs, p.Limits)
-		return ch, nil, err
-	}
 	cf, err := s.prepare(p, c, path)
 	if err != nil {
 		return nil, nil, err

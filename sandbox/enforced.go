@@ -20,6 +20,14 @@ func (s *Sandbox) Enforced(p Policy) Enforcement {
 		e.NotHeld = append(e.NotHeld, limitsNotHeld(p.Limits)...)
 		return e
 	}
+	if s.mode == Container {
+		if err := containerRefuses(p); err != nil {
+			e.Sentence = "it is not started here: " + err.Error()
+			return e
+		}
+		e.Sentence, e.NotHeld = s.containerText(), containerNotHeld()
+		return e
+	}
 	if err := s.refuses(p); err != nil {
 		e.Sentence = "it is not started here: " + err.Error()
 		return e

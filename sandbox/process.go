@@ -103,16 +103,30 @@ func (p *Process) overWithin(d time.Duration) bool {
 // launch starts c with three pipes; stdin=false gives it an empty input.
 // Nothing watches the process yet.
 func (s *Sandbox) launch(p Policy, c Command, stdin bool) (*Process, error) {
-	path, err := resolve(c)
-	if err != nil {
-		return nil, err
+	path := ""
+	if s.mode != Container { // which looks its programs up itself
+		var err error
+		if path, err = resolve(c); err != nil {
+			return nil, err
+		}
+	} else if problem := unusableAnywhere(c); problem != "" {
+		return nil, &StartError{Program: program(c), Problem: problem, Err: errCommand}
 	}
 	pipes, err := openPipes(stdin)
 	if err != nil {
 		return nil, fmt.Errorf("starting %q: %w", program(c), err)
 	}
 	began := time.Now()
-	ch, settle, err := s.begin(p, c, path, pipes)
+	var ch *child
+	var settle func() []Denial
+	switch s.mode {
+	case None:
+		ch, err = spawn(path, c, pipes.theirs, p.Limits)
+	case Container:
+		ch, settle, err = s.beginContainer(p, c, pipes)
+	default:
+		ch, settle, err = s.begin(p, c, path, pipes)
+	}
 	pipes.closeTheirs()
 	if err != nil {
 		pipes.closeOurs()

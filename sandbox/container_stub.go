@@ -1,3 +1,0 @@
-package sandbox
-
-func (s *Sandbox) openContainer() error { return nil }
