@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -173,14 +172,7 @@ func (s *Sandbox) prepareLandlock(cf *confined, p Policy, c Command, sp spots) e
 	}
 	cf.undo = append(cf.undo, remove)
 	o.Paths.Write = append(o.Paths.Write, home)
-	env := slices.Clone(c.Env)
-	if sp.home != "" {
-		env = withValue(env, "HOME", filepath.Join(home, "home"))
-	}
-	if tmp := valueOf(env, "TMPDIR"); !below(tmp, sp.write) {
-		env = withValue(env, "TMPDIR", filepath.Join(home, "tmp"))
-	}
-	o.Env = bytesOf(env)
+	o.Env = bytesOf(private(c.Env, home, sp.write))
 	return nil
 }
 
@@ -190,17 +182,6 @@ func withoutProxy(env []string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return strings.HasSuffix(strings.ToLower(name), "_proxy")
 	})
-}
-
-// withValue replaces the variable in its place, or adds it.
-func withValue(env []string, name, value string) []string {
-	for i, kv := range env {
-		if n, _, ok := strings.Cut(kv, "="); ok && n == name {
-			env[i] = name + "=" + value
-			return env
-		}
-	}
-	return append(env, name+"="+value)
 }
 
 // spawnConfined starts cf and returns when the program itself runs.

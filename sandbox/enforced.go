@@ -8,6 +8,9 @@ import (
 // plainSentence is what the plain start enforces, in words for a person.
 const plainSentence = "nothing is enforced: it can read your files and use the network like any program you start"
 
+// jobSentence is what a job and a restricted token enforce.
+const jobSentence = "it has no administrator's rights and ends with this program; it can read your files and use the network like any program you start"
+
 // Enforced tells what holds here for p. It starts nothing.
 func (s *Sandbox) Enforced(p Policy) Enforcement {
 	e := Enforcement{Mode: s.mode}
@@ -30,6 +33,10 @@ func (s *Sandbox) Enforced(p Policy) Enforcement {
 	}
 	if err := s.refuses(p); err != nil {
 		e.Sentence = "it is not started here: " + err.Error()
+		return e
+	}
+	if s.mode == Job {
+		e.Sentence, e.NotHeld = jobSentence, s.notHeld(p)
 		return e
 	}
 	e.Sentence = strings.Join(append([]string{filesText(p)}, s.networkText(p), grantsText(p)), "")

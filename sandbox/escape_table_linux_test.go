@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write the table of docs/sandbox.md anew")
 
 // rows are the attempts in the order of the table.
 var rows = []string{

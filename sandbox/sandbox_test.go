@@ -3,9 +3,12 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "write the golden files and the table of docs/sandbox.md anew")
 
 func TestNew(t *testing.T) {
 	for _, mode := range []Mode{Auto, None} {
