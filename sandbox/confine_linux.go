@@ -329,8 +329,6 @@ func (cf *confined) shown() []string {
 		switch a {
 		case "--bind", "--ro-bind":
 			list = append(list, cf.argv[i+2])
-		case "--tmpfs":
-			list = append(list, cf.argv[i+1])
 		}
 	}
 	return list

@@ -60,6 +60,11 @@ func restrictedToken() (windows.Token, error) {
 	return restricted, nil
 }
 
+// systemFolders and shownFiles are for back ends that hide files.
+var systemFolders []string
+
+func shownFiles() []string { return nil }
+
 func (s *Sandbox) refuses(Policy) error { return nil }
 
 func (s *Sandbox) allText(Policy) string { return "every host" }

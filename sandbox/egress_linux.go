@@ -30,8 +30,6 @@ const (
 	mostConnections = 1024
 	dialWait        = 30 * time.Second
 	lookupWait      = 5 * time.Second // the wait of resolv.conf inside
-	// mostDenials bounds the list; each is named once.
-	mostDenials = 64
 )
 
 type egress struct {
@@ -223,29 +221,4 @@ func (e *egress) meant(a netip.Addr) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.byAddr[a]
-}
-
-// denied is a list of refusals, each once.
-type denied struct {
-	mu   sync.Mutex
-	list []Denial
-}
-
-func (d *denied) add(x Denial) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, have := range d.list {
-		if have == x {
-			return
-		}
-	}
-	if len(d.list) < mostDenials {
-		d.list = append(d.list, x)
-	}
-}
-
-func (d *denied) all() []Denial {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]Denial(nil), d.list...)
 }

@@ -57,6 +57,9 @@ func (s *Sandbox) Run(ctx context.Context, p Policy, c Command, stdin io.Reader)
 	r := proc.result
 	r.Stdout, r.StdoutCut = stdout.bytes()
 	r.Stderr, r.StderrCut = stderr.bytes()
+	if r.Code != 0 {
+		r.Denied = append(r.Denied, s.Explain(p, c, append(append([]byte(nil), r.Stdout...), r.Stderr...))...)
+	}
 	if proc.cancelled {
 		return r, fmt.Errorf("running %q: %w", program(c), context.Cause(ctx))
 	}

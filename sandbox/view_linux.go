@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // What of the machine a confined process sees, besides what its policy names.
 
 // systemFolders hold programs and libraries. Those that are links on this
@@ -25,3 +27,6 @@ var machineFiles = []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/pr
 
 // devices are the harmless ones.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+// shownFiles are all single files that a process sees.
+func shownFiles() []string { return slices.Concat(systemFiles, nameFiles, machineFiles, devices) }
