@@ -43,8 +43,12 @@ type hooks struct {
 	keychain keystore.Keychain
 }
 
-// run is the program: it returns the exit code.
+// run is the program: it returns the exit code. Inside a sandbox this program is
+// its own helper, before anything else is looked at.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if code, handled := sandbox.Main(args); handled {
+		return code
+	}
 	return runWith(ctx, args, env, stdin, stdout, stderr, hooks{now: time.Now, builtin: connectors.Tree()})
 }
 
