@@ -143,17 +143,27 @@ func (e *SecretArgumentError) Error() string {
 // was found, shipped files as absolute paths, everything else verbatim
 // (format.md section 3).
 func serverArgv(m *manifest.Manifest, files []manifest.File, v *values, runtimes []Runtime, dir string) ([]string, error) {
+	if err := secretArgument(m, v); err != nil {
+		return nil, err
+	}
 	argv := []string{commandPath(m.Server.Command, files, runtimes, dir)}
 	for _, arg := range m.Server.Args {
-		for _, t := range manifest.Tokens(arg) {
-			if f, ok := v.field(t.Name); t.Kind == "SECRET" || ok && f.Secret {
-				return nil, &SecretArgumentError{Connector: m.ID, Token: "{" + t.Kind + ":" + t.Name + "}"}
-			}
-		}
 		value, _ := manifest.Expand(arg, v.lookup, manifest.Plain)
 		argv = append(argv, shippedPath(value, files, dir))
 	}
 	return argv, nil
+}
+
+// secretArgument refuses a secret in mcp_config.args. Errors: *SecretArgumentError.
+func secretArgument(m *manifest.Manifest, v *values) error {
+	for _, arg := range m.Server.Args {
+		for _, t := range manifest.Tokens(arg) {
+			if f, ok := v.field(t.Name); t.Kind == "SECRET" || ok && f.Secret {
+				return &SecretArgumentError{Connector: m.ID, Token: "{" + t.Kind + ":" + t.Name + "}"}
+			}
+		}
+	}
+	return nil
 }
 
 func commandPath(command string, files []manifest.File, runtimes []Runtime, dir string) string {

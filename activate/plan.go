@@ -44,7 +44,10 @@ func (p *Plan) NeedsConsent() bool {
 
 // UnsupportedError says that a connector needs something that this program
 // does not do; installing it would leave a tool that cannot work (exit 2).
-type UnsupportedError struct{ Connector, What string }
+type UnsupportedError struct {
+	Connector, What string
+	Dependencies    bool // that is what it needs, and the user may have installed them
+}
 
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("installing %q: %s", e.Connector, e.What)
@@ -83,6 +86,9 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 		p.Bytes += f.Size
 	}
 	if err := checkScript(man, e.Files); err != nil {
+		return nil, err
+	}
+	if err := secretArgument(man, newValues(man)); err != nil && man.Type != "mcp_remote" {
 		return nil, err
 	}
 	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files); err != nil {
@@ -139,10 +145,17 @@ func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
 	}
 	for _, f := range e.Files {
 		if f.Path == "package.json" || f.Path == "requirements.txt" {
-			return refuse("it needs dependencies (%s), which this version of the program cannot install yet", f.Path)
+			return refuseDeps(e.ID, f.Path)
 		}
 	}
+	if len(m.Dependencies) > 0 {
+		return refuseDeps(e.ID, strings.Join(m.Dependencies, ", "))
+	}
 	return nil
+}
+
+func refuseDeps(id, what string) error {
+	return &UnsupportedError{Connector: id, What: fmt.Sprintf("it needs dependencies (%s), which this version of the program cannot install yet", what), Dependencies: true}
 }
 
 // loud says what about the server's command needs a yes of its own; "" when an

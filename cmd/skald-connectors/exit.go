@@ -172,6 +172,8 @@ func usageCode(err error) (int, string, bool) {
 		return exitUsage, fmt.Sprintf("change it with %s configure %s, or add a second one with --as NAME", program, taken.Name), true
 	case errors.As(err, &name):
 		return exitUsage, "a name is lower-case letters, digits, \".\", \"_\" and \"-\", at most 64", true
+	case errors.As(err, &unsup) && unsup.Dependencies:
+		return exitUsage, "if they are installed here already, say so with --no-deps", true
 	case errors.As(err, &unsup):
 		return exitUsage, "", true
 	case errors.As(err, &grant):
