@@ -266,3 +266,16 @@ func TestRefusedBeforeTheDownload(t *testing.T) {
 		})
 	}
 }
+
+// TestShortSecretIsSaid: what cannot be struck out of messages is named first.
+func TestShortSecretIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "pw"), "hunter2")
+	run, _ := inHome(t, hostileMarket(t, shipped{id: "ev", change: func(m map[string]any) {
+		m["env"] = []any{map[string]any{"name": "KEY", "secret": true}}
+	}}))
+	code, _, errs := run("install", "ev", "--yes", "--secret-file", "KEY="+filepath.Join(dir, "pw"))
+	if code != exitDone || !strings.Contains(errs, "note: KEY has fewer than 8 characters") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
