@@ -205,6 +205,7 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if missing := t.values.missing(); len(missing) > 0 {
 			return proof{}, &MissingError{Name: t.name, Fields: missing}
 		}
+		a.noteShort(t)
 		p, err := a.try(ctx, t, skipVerify)
 		if err == nil {
 			return p, nil
@@ -237,6 +238,19 @@ func isFailure(err error) bool {
 	var refused *RefusedError
 	var probe *ProbeError
 	return errors.As(err, &refused) || errors.As(err, &probe)
+}
+
+// shortSecret is the length below which keystore.Redactor leaves a value in
+// running text: it would find it by chance (security.md, H27).
+const shortSecret = 8
+
+// noteShort names the secrets that a message of the connector may show.
+func (a *Activator) noteShort(t *trial) {
+	for _, h := range t.values.handles() {
+		if n := h.Value.Len(); h.Secret && n > 0 && n < shortSecret {
+			a.say("note: %s has fewer than %d characters, too short to be struck out of what the connector prints", h.Name, shortSecret)
+		}
+	}
 }
 
 // try runs verify and the probe once. On failure the proof holds what is known

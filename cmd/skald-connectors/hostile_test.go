@@ -237,3 +237,45 @@ func TestResultThatIsLost(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedBeforeTheDownload: what cannot work is refused by its manifest,
+// and leaves nothing.
+func TestRefusedBeforeTheDownload(t *testing.T) {
+	server := func(args ...string) map[string]any { return map[string]any{"command": "python3", "args": args} }
+	for name, c := range map[string]struct {
+		change func(m map[string]any)
+		says   string
+	}{
+		"a secret argument": {func(m map[string]any) {
+			m["env"], m["mcp_config"] = []any{map[string]any{"name": "K", "secret": true}}, server("server.py", "{SECRET:K}")
+		}, "the token {SECRET:K} stands in mcp_config.args"},
+		"listed dependencies":            {func(m map[string]any) { m["dependencies"] = []string{"left-pad"} }, "it needs dependencies (left-pad)"},
+		"a type of auth that is no name": {func(m map[string]any) { m["auth"] = map[string]any{"type": map[string]any{"x": 1}} }, "its type is not a name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, home := inHome(t, hostileMarket(t, shipped{id: "ev", change: c.change}))
+			code, _, errs := run("install", "ev", "--yes")
+			if code != exitUsage || !strings.Contains(errs, c.says) {
+				t.Errorf("exit %d: %s", code, errs)
+			}
+			for _, dir := range []string{"connectors", "work", "state", "activations", "keystore"} {
+				if _, err := os.Lstat(filepath.Join(home, dir)); err == nil {
+					t.Errorf("it left %s", dir)
+				}
+			}
+		})
+	}
+}
+
+// TestShortSecretIsSaid: what cannot be struck out of messages is named first.
+func TestShortSecretIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "pw"), "hunter2")
+	run, _ := inHome(t, hostileMarket(t, shipped{id: "ev", change: func(m map[string]any) {
+		m["env"] = []any{map[string]any{"name": "KEY", "secret": true}}
+	}}))
+	code, _, errs := run("install", "ev", "--yes", "--secret-file", "KEY="+filepath.Join(dir, "pw"))
+	if code != exitDone || !strings.Contains(errs, "note: KEY has fewer than 8 characters") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
