@@ -149,7 +149,7 @@ func (s *Sandbox) containerMake(p Policy) []string {
 	if n := p.Limits.Memory; n > 0 {
 		argv = append(argv, "--memory", strconv.FormatInt(n, 10))
 	}
-	for _, path := range p.Read {
+	for _, path := range slices.Concat(p.Read, p.Shared) {
 		argv = append(argv, "--volume", path+":"+path+":ro")
 	}
 	for _, path := range slices.Concat(p.Own, p.Write) {
@@ -179,7 +179,7 @@ func containerRefuses(p Policy) error {
 	case p.Agent != "":
 		return &UnenforceableError{What: "one agent socket and no other", Why: "it is not in the container"}
 	}
-	for _, path := range slices.Concat(p.Own, p.Read, p.Write) {
+	for _, path := range slices.Concat(p.Own, p.Shared, p.Read, p.Write) {
 		if !filepath.IsAbs(path) || strings.ContainsAny(path, ":,") {
 			return &UnenforceableError{What: "access to " + quote(path), Why: "a container cannot be given this path"}
 		}
