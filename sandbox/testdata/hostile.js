@@ -109,9 +109,9 @@ const memory = () => attempt("take more memory than allowed", () => Buffer.alloc
 async function disk() {
   process.on("SIGXFSZ", () => {});
   const one = (file, size) => { fs.writeFileSync(file, ""); for (let i = 0; i < size >> 20; i++) fs.appendFileSync(file, Buffer.alloc(1 << 20)); };
-  await attempt("write a larger file than allowed", () => one(given.large, given.bytes));
+  await attempt("write a larger file than allowed", () => one(given.large, given.disk));
   await attempt("fill the disk with temporary files", () => {
-    for (let i = 0; i < given.bytes >> 22; i++) one(path.join(process.env.TMPDIR || "/tmp", "f" + i), 1 << 22);
+    for (let i = 0; i < given.disk >> 22; i++) one(path.join(process.env.TMPDIR || "/tmp", "f" + i), 1 << 22);
   });
 }
 
