@@ -43,10 +43,21 @@ func (s *Sandbox) openContainer() error {
 	for _, e := range engines {
 		if path, _, err := LookPath(e, s.path); err == nil {
 			s.engine = path
-			return nil
+			return s.engineAnswers()
 		}
 	}
 	return &UnenforceableError{What: "mode container", Why: "neither docker nor podman is installed"}
+}
+
+// engineAnswers asks the engine for its containers: a client alone holds nothing.
+func (s *Sandbox) engineAnswers() error {
+	plain := Sandbox{mode: None, env: s.env}
+	argv := []string{s.engine, "ps", "--quiet", "--filter", "name=" + containerPrefix + s.user}
+	res, err := plain.Run(context.Background(), Policy{Limits: Limits{Wall: containerWait}}, Command{Argv: argv, Dir: s.root(), Env: s.engineEnv()}, nil)
+	if err == nil && res.Code == 0 && !res.TimedOut {
+		return nil
+	}
+	return &UnenforceableError{What: "mode container", Why: filepath.Base(s.engine) + " does not answer: is its daemon running?"}
 }
 
 // validUser holds the name to what can be part of a container's.
