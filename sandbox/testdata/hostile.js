@@ -98,7 +98,10 @@ async function forks() {
         await new Promise((resolve, reject) => { c.on("spawn", resolve); c.on("error", reject); });
       }
     } finally {
-      for (const c of children) c.kill("SIGKILL");
+      const started = children.filter((c) => c.pid);
+      const ends = started.map((c) => new Promise((resolve) => c.on("exit", resolve)));
+      for (const c of started) c.kill("SIGKILL");
+      await Promise.all(ends);
     }
     return children.length;
   });

@@ -131,6 +131,8 @@ def forks():
         finally:
             for pid in children:
                 os.kill(pid, signal.SIGKILL)
+            for pid in children:
+                os.waitpid(pid, 0)
         return len(children)
     attempt("start more processes than allowed", storm)
 
