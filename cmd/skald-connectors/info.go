@@ -11,6 +11,7 @@ import (
 	"skald-connectors/activate"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
+	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
@@ -34,6 +35,7 @@ type about struct {
 	entry    *manifest.Entry
 	manifest *manifest.Manifest
 	diags    []manifest.Diagnostic
+	packages []deps.Set
 	from     string
 	records  []*activate.Record
 }
@@ -107,12 +109,15 @@ func (a *app) lookUp(ctx context.Context, id string, k *about) error {
 		return err
 	}
 	k.entry, k.from = &e, s.from()
-	pre, err := s.market.Preview(ctx, s.index, e)
+	pre, err := s.market.Preview(ctx, s.index, e, deps.FileNames()...)
 	if err != nil {
 		a.say("its manifest cannot be read: %s", form.Clean(err.Error()))
 		return nil
 	}
 	k.entry, k.manifest, k.diags = &pre.Entry, pre.Manifest, pre.Diagnostics
+	if k.packages, err = deps.Load(pre.Manifest, pre.Open); err != nil {
+		a.say("it cannot be installed: %s", form.Clean(err.Error()))
+	}
 	return nil
 }
 
@@ -137,6 +142,9 @@ func (a *app) printEntry(k *about) {
 	row("tags", strings.Join(e.Tags, ", "))
 	if m != nil {
 		a.manifestRows(row, m)
+	}
+	for _, set := range k.packages {
+		row("packages", wantedPackages(set))
 	}
 	for i, f := range e.Files {
 		label := ""
