@@ -323,6 +323,25 @@ func TestRealPip(t *testing.T) {
 	}
 }
 
+// TestManagedPython: an interpreter that the system manages (PEP 668) is installed for,
+// never into.
+func TestManagedPython(t *testing.T) {
+	const python = "/usr/bin/python3"
+	out, err := exec.Command(python, "-I", "-c", "import os, pip, sysconfig; print(os.path.exists(os.path.join(sysconfig.get_path('stdlib'), 'EXTERNALLY-MANAGED')))").Output()
+	if err != nil || strings.TrimSpace(string(out)) != "True" {
+		t.Skip("no managed interpreter with pip on this platform")
+	}
+	w := newReal(t, python, "-I", "-c", "import sys; print(sys.executable); print('%d.%d.%d' % sys.version_info[:3])")
+	w.environ = []string{"PIP_NO_INDEX=1", "PIP_FIND_LINKS=" + wheels(t)}
+	res, err := w.install(readOne(t, Input{Files: map[string][]byte{requiredFile: []byte("top-wheel")}}), nil)
+	if err != nil || len(res.Packages) != 2 {
+		t.Fatalf("%+v, %v\n%s", res, err, tailOf(err))
+	}
+	if err := exec.Command(python, "-I", "-c", "import top_wheel").Run(); err == nil {
+		t.Error("it was installed into the system's own")
+	}
+}
+
 // TestRealHashes: right ones install, a wrong one is a mismatch, a missing one is told.
 func TestRealHashes(t *testing.T) {
 	w := realPython(t)
