@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -67,11 +68,18 @@ func (f *goFile) inCmd() bool { return f.dir == "cmd" || strings.HasPrefix(f.dir
 // skippedDirs are not part of the program's source.
 var skippedDirs = []string{".git", "bin", "dist", "testdata", "node_modules", "__pycache__", ".pydeps"}
 
-// tree parses every Go file below the root, testdata left out.
+// tree gives every Go file below the root, testdata left out, parsed once for all tests.
 func tree(t *testing.T) []*goFile {
 	t.Helper()
-	var files []*goFile
-	err := fs.WalkDir(os.DirFS("."), ".", func(p string, d fs.DirEntry, err error) error {
+	files, err := parseTree()
+	if err != nil {
+		t.Fatalf("reading the tree: %v", err)
+	}
+	return files
+}
+
+var parseTree = sync.OnceValues(func() (files []*goFile, err error) {
+	err = fs.WalkDir(os.DirFS("."), ".", func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -86,11 +94,8 @@ func tree(t *testing.T) []*goFile {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatalf("reading the tree: %v", err)
-	}
-	return files
-}
+	return files, err
+})
 
 func parseFile(p string) (*goFile, error) {
 	src, err := os.ReadFile(filepath.FromSlash(p))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,10 +39,9 @@ const (
 // Failure is what a person decides about. Err is a *RefusedError, a
 // *ProbeError or what kept verify from running.
 type Failure struct {
-	Name     string
-	Err      error
-	CanEdit  bool // there are fields to edit
-	Attempts int
+	Name    string
+	Err     error
+	CanEdit bool // there are fields to edit
 }
 
 // Activator holds what the flows work with. All fields but Person, Step and
@@ -67,6 +67,9 @@ type Activator struct {
 	Step func(string)
 	// Say is told what is being done, in words for a person.
 	Say func(string)
+	// Busy is told that something begins that may take until the limit, and
+	// returns what to call at its end. It may be nil.
+	Busy func(what string, limit time.Duration) (done func())
 }
 
 // Records gives access to the records.
@@ -76,6 +79,13 @@ func (a *Activator) step(name string) {
 	if a.Step != nil {
 		a.Step(name)
 	}
+}
+
+func (a *Activator) busy(what string, limit time.Duration) func() {
+	if a.Busy == nil {
+		return func() {}
+	}
+	return a.Busy(what, limit)
 }
 
 func (a *Activator) say(format string, args ...any) {
@@ -177,13 +187,15 @@ func (t *trial) absolute(list []string) []string {
 type proof struct {
 	state   State
 	outcome Outcome
-	probe   *Probe // nil when saved without one
+	failed  error      // why it is only pending
+	probe   *Probe     // nil when saved without one
+	verify  *VerifyRef // what the record keeps saying when nothing ran
 }
 
 // prove tries the values until they pass, or the person decides otherwise.
 // Nothing is stored here.
 func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (proof, error) {
-	for attempt := 1; ; attempt++ {
+	for {
 		if ask && a.Person != nil && len(t.values.fields) > 0 {
 			if err := a.fill(ctx, t); err != nil {
 				return proof{}, err
@@ -193,6 +205,7 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if missing := t.values.missing(); len(missing) > 0 {
 			return proof{}, &MissingError{Name: t.name, Fields: missing}
 		}
+		a.noteShort(t)
 		p, err := a.try(ctx, t, skipVerify)
 		if err == nil {
 			return p, nil
@@ -200,10 +213,10 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if ctx.Err() != nil {
 			return proof{}, context.Cause(ctx)
 		}
-		if a.Person == nil {
+		if a.Person == nil || !isFailure(err) {
 			return proof{}, err
 		}
-		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, Attempts: attempt})
+		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0})
 		if derr != nil {
 			return proof{}, derr
 		}
@@ -211,10 +224,31 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		case Edit, Retry:
 			ask = decision == Edit
 		case SavePending:
-			p.state = Pending
+			p.state, p.failed = Pending, err
 			return p, nil
 		default:
 			return proof{}, err
+		}
+	}
+}
+
+// isFailure tells what a person can decide about, the connector said no or did
+// not come up, from what they cannot mend by other values.
+func isFailure(err error) bool {
+	var refused *RefusedError
+	var probe *ProbeError
+	return errors.As(err, &refused) || errors.As(err, &probe)
+}
+
+// shortSecret is the length below which keystore.Redactor leaves a value in
+// running text: it would find it by chance (security.md, H27).
+const shortSecret = 8
+
+// noteShort names the secrets that a message of the connector may show.
+func (a *Activator) noteShort(t *trial) {
+	for _, h := range t.values.handles() {
+		if n := h.Value.Len(); h.Secret && n > 0 && n < shortSecret {
+			a.say("note: %s has fewer than %d characters, too short to be struck out of what the connector prints", h.Name, shortSecret)
 		}
 	}
 }
@@ -237,7 +271,8 @@ func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, 
 			return p, err
 		}
 		if p.outcome.Ran && !p.outcome.OK {
-			return p, &RefusedError{Name: t.name, Outcome: p.outcome}
+			asked := slices.ContainsFunc(t.values.fields, func(f manifest.Field) bool { return f.Required })
+			return p, &RefusedError{Name: t.name, Outcome: p.outcome, Asked: asked}
 		}
 	}
 	if p.outcome.Ran {
@@ -246,8 +281,10 @@ func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, 
 		a.say("%s", p.outcome.Message)
 	}
 	a.say("starting the server once, to list its tools")
+	done := a.busy("starting", probeLimit)
 	var err error
 	p.probe, err = a.probe(ctx, t)
+	done()
 	return p, err
 }
 

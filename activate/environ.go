@@ -117,9 +117,9 @@ func connectorEnviron(base *environ, m *manifest.Manifest, v *values, dir string
 		undeclared = append(undeclared, unknown...)
 		base.set(kv.Name, value)
 	}
-	if key, ok := m.KeyField(); ok && m.Auth.Delivery == "env" && m.Auth.Param != "" {
-		if value, ok := v.filled[key.Name]; ok {
-			base.set(m.Auth.Param, value.Reveal())
+	if place, name := m.KeyPlace(); place == "env" {
+		if key, ok := m.KeyField(); ok && !v.filled[key.Name].IsZero() {
+			base.set(name, v.filled[key.Name].Reveal())
 		}
 	}
 	if usesPython(m) {
@@ -149,23 +149,35 @@ func (e *SecretArgumentError) Error() string {
 	return fmt.Sprintf("starting %q: the token %s stands in mcp_config.args, where its value would be visible to every user of the machine", e.Connector, e.Token)
 }
 
+// secretArguments refuses a manifest that would put a secret into an argument
+// list (format.md section 5).
+func secretArguments(m *manifest.Manifest) error {
+	for _, arg := range m.Server.Args {
+		for _, t := range manifest.Tokens(arg) {
+			secret := slices.ContainsFunc(m.Fields(), func(f manifest.Field) bool { return f.Name == t.Name && f.Secret })
+			if t.Kind == "SECRET" || secret {
+				return &SecretArgumentError{Connector: m.ID, Token: "{" + t.Kind + ":" + t.Name + "}"}
+			}
+		}
+	}
+	return nil
+}
+
 // serverArgv builds the argument list of a local server: the interpreter as it
 // was found, shipped files as absolute paths, everything else verbatim
 // (format.md section 3). What npx would fetch is started from where it was
 // installed.
 func serverArgv(t *trial) ([]string, error) {
 	m, files, v, runtimes, dir := t.manifest, t.files, t.values, t.runtimes, t.dir
+	if err := secretArguments(m); err != nil {
+		return nil, err
+	}
 	argv, args := []string{commandPath(m.Server.Command, files, runtimes, dir)}, m.Server.Args
 	if start := t.start(); start != nil {
 		argv = []string{commandPath("node", files, runtimes, dir), filepath.Join(dir, deps.NPM.Folder(), filepath.FromSlash(start.Script))}
 		args = start.Args
 	}
 	for _, arg := range args {
-		for _, t := range manifest.Tokens(arg) {
-			if f, ok := v.field(t.Name); t.Kind == "SECRET" || ok && f.Secret {
-				return nil, &SecretArgumentError{Connector: m.ID, Token: "{" + t.Kind + ":" + t.Name + "}"}
-			}
-		}
 		value, _ := manifest.Expand(arg, v.lookup, manifest.Plain)
 		argv = append(argv, shippedPath(value, files, dir))
 	}

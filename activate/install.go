@@ -1,11 +1,11 @@
 package activate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"skald-connectors/fetch"
@@ -37,7 +37,7 @@ type GrantError struct {
 }
 
 func (e *GrantError) Error() string {
-	return fmt.Sprintf("limiting the tools of %q: it has no tool %q", e.Connector, e.Unknown)
+	return fmt.Sprintf("limiting the tools of %q: it has no tool %s", e.Connector, strings.Join(e.Unknown, ", "))
 }
 
 // CheckGiven holds given values against the fields of the plan and, where no
@@ -83,6 +83,12 @@ func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]G
 // every error and every kill leaves the machine as it was.
 func (a *Activator) Install(ctx context.Context, r Request) (*Record, error) {
 	name := r.Plan.Name
+	if err := r.agreesWithPlan(); err != nil {
+		return nil, err
+	}
+	if _, err := a.Sweep(ctx); err != nil {
+		a.say("clearing what earlier commands left: %v", err)
+	}
 	unlock, err := a.lockName(ctx, name)
 	if err != nil {
 		return nil, err
@@ -91,29 +97,46 @@ func (a *Activator) Install(ctx context.Context, r Request) (*Record, error) {
 	if a.Records().Taken(name) {
 		return nil, &TakenError{Name: name}
 	}
-	if _, err := a.Sweep(ctx); err != nil {
-		return nil, err
-	}
 	stage, err := a.Store.Stage(ctx, r.Bundle, a.Step)
 	if err != nil {
 		return nil, err
 	}
 	rec, err := a.installStaged(ctx, r, stage)
-	if err != nil {
-		if derr := stage.Discard(); derr != nil {
-			a.say("removing the staged files: %v", derr)
-		}
-		a.dropUnusedHome(name)
-		return nil, err
+	if err == nil {
+		return rec, nil
 	}
-	return rec, nil
+	if derr := stage.Discard(); derr != nil {
+		a.say("removing the staged files: %v", derr)
+	}
+	if !a.Records().Taken(name) { // the record may be there when only its last sync failed
+		if derr := a.Store.Abandon(context.WithoutCancel(ctx), name); derr != nil {
+			a.say("%v", derr)
+		}
+	}
+	return nil, err
 }
 
-// dropUnusedHome removes the home that a first trial made, when the connector
-// left nothing in it.
-func (a *Activator) dropUnusedHome(name string) {
-	_ = os.Remove(a.connectorHome(name))
-	_ = os.Remove(filepath.Dir(a.connectorHome(name)))
+// ChangedPlanError says that the bytes that came are not those of the plan that
+// a person agreed to.
+type ChangedPlanError struct{ Connector, What string }
+
+func (e *ChangedPlanError) Error() string {
+	return fmt.Sprintf("installing %q: %s after the plan was shown", e.Connector, e.What)
+}
+
+// agreesWithPlan holds the bundle against what was agreed to: its index entry,
+// and its manifest, which the index of a remote connector may not pin.
+func (r *Request) agreesWithPlan() error {
+	e := r.Plan.Entry
+	if !bytes.Equal(r.Bundle.Entry().Raw, e.Raw) {
+		return &ChangedPlanError{Connector: e.ID, What: "the marketplace published another version"}
+	}
+	for _, f := range r.Bundle.Files() {
+		if f.Path == manifestName && f.SHA256 != r.Plan.ManifestDigest {
+			return &ChangedPlanError{Connector: e.ID, What: "the marketplace served another manifest"}
+		}
+	}
+	return nil
 }
 
 func (a *Activator) installStaged(ctx context.Context, r Request, stage *install.Stage) (*Record, error) {
@@ -197,23 +220,17 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, 
 	}
 	rec.Env, rec.AuthState, rec.Runtimes = t.values.plain(), p.state, t.runtimes
 	rec.Deps = t.deps
-	rec.Verify = VerifyRef{Ran: p.outcome.Ran, OK: p.outcome.OK, Message: form.Clean(p.outcome.Message), ElapsedMS: p.outcome.Elapsed.Milliseconds()}
-	if p.outcome.Ran {
-		rec.Verify.When = a.Now().UTC()
+	if p.verify != nil {
+		rec.Verify = *p.verify
+	} else {
+		rec.Verify = a.verifyRef(p.outcome, p.failed)
 	}
 	enforced := a.Sandbox.Enforced(t.policy())
 	policy := t.policy()
 	rec.Sandbox.Mode, rec.Sandbox.Enforced = string(enforced.Mode), enforced.Sentence
 	rec.Sandbox.Network, rec.Sandbox.Paths = policy.Network.Hosts, policy.Write
-	if p.probe != nil && (present == nil || len(present.Tools) == 0) {
-		a.step("write-tools")
-		if err := a.writeTools(t.name, p.probe.Tools, present); err != nil {
-			return err
-		}
-		rec.Tools, rec.Probe = toolRefs(t.manifest, p.probe.Tools, rec.Grant), p.probe
-	}
-	if rec.Tools == nil {
-		rec.Tools = []ToolRef{}
+	if err := a.acceptTools(t, p.probe, rec, present); err != nil {
+		return err
 	}
 	rec.UpdatedAt = a.Now().UTC()
 	if rec.InstalledAt.IsZero() {
@@ -227,7 +244,31 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, 
 		return err
 	}
 	a.step("remove-old-vault")
-	return a.dropOldVaults(rec)
+	a.dropOldVaults(rec)
+	return nil
+}
+
+// acceptTools takes the probed tool definitions for the accepted ones when none
+// were accepted yet. Later ones are only compared: what changed is said, and
+// what was accepted stays on record.
+func (a *Activator) acceptTools(t *trial, p *Probe, rec, present *Record) error {
+	switch {
+	case p == nil:
+	case present == nil || len(present.Tools) == 0:
+		a.step("write-tools")
+		if err := a.writeTools(t.name, p.Tools, present); err != nil {
+			return err
+		}
+		rec.Tools, rec.Probe = toolRefs(t.manifest, p.Tools, rec.Grant), p
+	default:
+		if changed := changedTools(present.Tools, p.Tools); len(changed) > 0 {
+			a.say("note: its tools are not the ones that were accepted (%s); the accepted ones stay on record", form.Clean(strings.Join(changed, ", ")))
+		}
+	}
+	if rec.Tools == nil {
+		rec.Tools = []ToolRef{}
+	}
+	return nil
 }
 
 // commitSecrets writes the secrets as a new generation of the vault, which no
@@ -262,7 +303,7 @@ func (a *Activator) commitSecrets(ctx context.Context, t *trial, rec *Record) er
 
 // dropOldVaults removes the generations that the written record does not name.
 // The record is committed: what cannot be removed now, the next sweep removes.
-func (a *Activator) dropOldVaults(rec *Record) error {
+func (a *Activator) dropOldVaults(rec *Record) {
 	var keep []int64
 	if rec.Vault > 0 {
 		keep = append(keep, rec.Vault)
@@ -270,7 +311,6 @@ func (a *Activator) dropOldVaults(rec *Record) error {
 	if err := a.Keys.Remove(rec.Name, keep...); err != nil {
 		a.say("removing the replaced vault of %q: %v", rec.Name, err)
 	}
-	return nil
 }
 
 // secretsOf loads the vault of a record; a record without secrets never

@@ -2,104 +2,95 @@ package activate
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"skald-connectors/form"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 )
 
+// manifestName is the shipped file that says what runs.
+const manifestName = "connector.json"
+
 // Manifest reads the manifest of an installed version, after its files were
-// hashed again. Errors: *install.ChangedError.
+// hashed again (which also bounds its size). Errors: *install.ChangedError.
 func (a *Activator) Manifest(rec *Record) (*manifest.Manifest, error) {
 	if err := a.Store.Check(rec.Ref(), rec.Pins()); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(a.Store.VersionDir(rec.Ref()), "connector.json")
-	f, err := os.Open(path)
+	data, err := os.ReadFile(filepath.Join(a.Store.VersionDir(rec.Ref()), manifestName))
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest of %q: %w", rec.Name, err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, manifest.MaxManifestBytes))
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifest of %q: %w", rec.Name, err)
-	}
-	m, _, err := manifest.ParseManifest(data, "connector.json")
+	m, _, err := manifest.ParseManifest(data, manifestName)
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest of %q: %w", rec.Name, err)
 	}
 	return m, nil
 }
 
-// resume sets an existing activation up for another trial.
-func (a *Activator) resume(ctx context.Context, rec *Record) (*trial, error) {
+// resume sets an existing activation up: its manifest and its stored values.
+// retype says that values which can no longer be read will be given again.
+func (a *Activator) resume(ctx context.Context, rec *Record, retype bool) (*trial, error) {
 	m, err := a.Manifest(rec)
 	if err != nil {
 		return nil, err
 	}
 	hs, err := a.secretsOf(ctx, rec)
+	var lost *keystore.Error
+	if retype && errors.As(err, &lost) && lost.Kind == keystore.NotFound {
+		a.say("the stored secrets of %q are gone; type them again", rec.Name)
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	t := &trial{name: rec.Name, manifest: m, files: rec.Pins(), values: newValues(m), dir: a.Store.WorkDir(rec.Name, rec.Ref()), deps: rec.Deps}
 	t.values.load(rec, hs)
-	noDeps := len(rec.Deps) == 0
-	if t.runtimes, err = a.findRuntimes(ctx, m, rec.Pins(), noDeps); err != nil {
-		return nil, err
-	}
 	return t, nil
 }
 
-// Configure asks for the values of an activation again, proves them and
-// replaces vault and record. Until then the old values stay in force.
-func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, noVerify bool) (*Record, error) {
-	return a.change(ctx, name, func(t *trial, rec *Record) (proof, error) {
-		if _, err := t.values.take(given); err != nil {
-			return proof{}, err
-		}
-		if err := a.resumeDeps(ctx, t, rec); err != nil {
-			return proof{}, err
-		}
-		if a.Person == nil && len(given) == 0 && len(t.values.fields) > 0 {
-			return proof{}, &MissingError{Name: name, Fields: t.values.fields}
-		}
-		return a.prove(ctx, t, len(given) == 0, noVerify)
-	})
+// makeReady brings an existing activation to where something of it can run: the
+// shipped bytes in its work folder, the interpreters of now, and the packages
+// that fit them. The trial is dropped by whoever called it.
+func (a *Activator) makeReady(ctx context.Context, t *trial, rec *Record) (err error) {
+	if err := a.Store.Heal(ctx, rec.Name, rec.Ref(), t.files); err != nil {
+		return err
+	}
+	if t.runtimes, err = a.findRuntimes(ctx, t.manifest, t.files, len(rec.Deps) == 0); err != nil {
+		return err
+	}
+	return a.resumeDeps(ctx, t, rec)
 }
 
-// change runs one trial on an installed activation under its lock and commits
-// what it proved.
-func (a *Activator) change(ctx context.Context, name string, do func(*trial, *Record) (proof, error)) (*Record, error) {
+// onRecord runs do on an installed activation while no other process works on it.
+func (a *Activator) onRecord(ctx context.Context, name string, do func(present *Record) error) error {
 	if _, err := a.Records().Read(name); err != nil {
-		return nil, err
+		return err
 	}
 	unlock, err := a.lockName(ctx, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unlock()
 	present, err := a.Records().Read(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t, err := a.resume(ctx, present)
+	return do(present)
+}
+
+// replace commits what was proved in place of the present record.
+func (a *Activator) replace(ctx context.Context, t *trial, p proof, present *Record) (*Record, error) {
+	unlock, err := a.lockCommit(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer t.drop()
-	p, err := do(t, present)
-	if err != nil {
-		return nil, err
-	}
-	commit, err := a.lockCommit(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer commit()
+	defer unlock()
 	next := *present
 	if err := a.commit(ctx, t, p, &next, present); err != nil {
 		return nil, err
@@ -107,114 +98,205 @@ func (a *Activator) change(ctx context.Context, name string, do func(*trial, *Re
 	return &next, nil
 }
 
-// Verify runs verify and the probe on the stored values and records the
-// outcome. A pass makes a pending activation ready; a failure changes no state
-// (exit 3 or 5), since the values may be right and the service down.
-func (a *Activator) Verify(ctx context.Context, name string) (*Record, Outcome, error) {
-	var failed error
-	var outcome Outcome
-	if _, err := a.Records().Read(name); err != nil {
-		return nil, outcome, err
-	}
-	unlock, err := a.lockName(ctx, name)
-	if err != nil {
-		return nil, outcome, err
-	}
-	defer unlock()
-	present, err := a.Records().Read(name)
-	if err != nil {
-		return nil, outcome, err
-	}
-	t, err := a.resume(ctx, present)
-	if err != nil {
-		return nil, outcome, err
-	}
-	if missing := t.values.missing(); len(missing) > 0 {
-		return nil, outcome, &MissingError{Name: name, Fields: missing}
-	}
-	defer t.drop()
-	if err := a.resumeDeps(ctx, t, present); err != nil {
-		return nil, outcome, err
-	}
-	p, failed := a.try(ctx, t, false)
-	outcome = p.outcome
-	if ctx.Err() != nil {
-		return nil, outcome, context.Cause(ctx)
-	}
-	commit, err := a.lockCommit(ctx)
-	if err != nil {
-		return nil, outcome, err
-	}
-	defer commit()
-	next := *present
-	if err := a.recordVerify(t, p, &next, present, failed); err != nil {
-		return nil, outcome, err
-	}
-	return &next, outcome, failed
+// NothingGivenError says that configure was told nothing to change and nobody
+// can be asked.
+type NothingGivenError struct {
+	Name   string
+	Fields []manifest.Field
 }
 
-func (a *Activator) recordVerify(t *trial, p proof, next, present *Record, failed error) error {
-	next.Verify = VerifyRef{Ran: p.outcome.Ran, OK: p.outcome.OK && failed == nil, Message: form.Clean(p.outcome.Message), ElapsedMS: p.outcome.Elapsed.Milliseconds(), When: a.Now().UTC()}
+func (e *NothingGivenError) Error() string {
+	return fmt.Sprintf("configuring %q: nothing to change was given", e.Name)
+}
+
+// Configure asks for the values of an activation again, proves them and
+// replaces vault and record. Until then the old values stay in force.
+func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, noVerify bool) (rec *Record, err error) {
+	err = a.onRecord(ctx, name, func(present *Record) error {
+		t, err := a.resume(ctx, present, true)
+		if err != nil {
+			return err
+		}
+		if _, err := t.values.take(given); err != nil {
+			return err
+		}
+		if a.Person == nil && len(given) == 0 && len(t.values.fields) > 0 {
+			return &NothingGivenError{Name: name, Fields: t.values.fields}
+		}
+		defer t.drop()
+		if err := a.makeReady(ctx, t, present); err != nil {
+			return err
+		}
+		p, err := a.prove(ctx, t, len(given) == 0, noVerify)
+		if err != nil {
+			return err
+		}
+		rec, err = a.replace(ctx, t, p, present)
+		return err
+	})
+	return rec, err
+}
+
+// Verify runs verify and the probe on the stored values and records the
+// outcome. A pass makes a pending activation ready; a failure changes no state
+// (exit 3 or 5), since the values may be right and the service down. rec is
+// not nil when the outcome was recorded.
+func (a *Activator) Verify(ctx context.Context, name string) (rec *Record, outcome Outcome, err error) {
+	var failed error
+	err = a.onRecord(ctx, name, func(present *Record) error {
+		t, err := a.resume(ctx, present, false)
+		if err != nil {
+			return err
+		}
+		if missing := t.values.missing(); len(missing) > 0 {
+			return &UnfilledError{MissingError{Name: name, Fields: missing}}
+		}
+		defer t.drop()
+		if err := a.makeReady(ctx, t, present); err != nil {
+			return err
+		}
+		var p proof
+		p, failed = a.try(ctx, t, false)
+		outcome = p.outcome
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if failed != nil && !isFailure(failed) {
+			return failed // it could not be run; that says nothing of the values
+		}
+		rec, err = a.recordVerify(ctx, t, p, present, failed)
+		return err
+	})
+	if err == nil {
+		err = failed
+	}
+	return rec, outcome, err
+}
+
+// UnfilledError says that stored values are missing, which only configure can
+// ask for.
+type UnfilledError struct{ MissingError }
+
+func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present *Record, failed error) (*Record, error) {
+	unlock, err := a.lockCommit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	next := *present
+	next.Verify = a.verifyRef(p.outcome, failed)
 	next.Runtimes, next.Deps, next.UpdatedAt = t.runtimes, t.deps, a.Now().UTC()
 	if failed == nil {
 		next.AuthState = Ready
-		if len(present.Tools) == 0 && p.probe != nil {
-			if err := a.writeTools(t.name, p.probe.Tools, present); err != nil {
-				return err
-			}
-			next.Tools, next.Probe = toolRefs(t.manifest, p.probe.Tools, next.Grant), p.probe
+		if err := a.acceptTools(t, p.probe, &next, present); err != nil {
+			return nil, err
 		}
 	}
-	return a.Records().write(next)
+	return &next, a.Records().write(&next)
+}
+
+// verifyRef is what the record says of an outcome.
+func (a *Activator) verifyRef(o Outcome, failed error) VerifyRef {
+	ref := VerifyRef{Ran: o.Ran, OK: o.OK && failed == nil, Message: form.Clean(o.Message), ElapsedMS: o.Elapsed.Milliseconds()}
+	if o.Ran {
+		ref.When = a.Now().UTC()
+	}
+	return ref
+}
+
+// SecretField is the field that a handle of an activation belongs to, for
+// whoever asks for its value. Errors: *NotInstalledError, *GivenError.
+func (a *Activator) SecretField(name, handle string) (manifest.Field, error) {
+	rec, err := a.Records().Read(name)
+	if err != nil {
+		return manifest.Field{}, err
+	}
+	m, err := a.Manifest(rec)
+	if err != nil {
+		return manifest.Field{}, err
+	}
+	return secretField(m, name, handle)
+}
+
+func secretField(m *manifest.Manifest, name, handle string) (manifest.Field, error) {
+	for _, f := range m.Fields() {
+		if f.Name == handle && f.Secret {
+			return f, nil
+		}
+	}
+	names := []string{}
+	for _, f := range m.Fields() {
+		switch {
+		case f.Name == handle:
+			return manifest.Field{}, &GivenError{Name: handle, Source: "secrets put", Problem: "it is no secret; it is changed by configure"}
+		case f.Secret:
+			names = append(names, f.Name)
+		}
+	}
+	problem := fmt.Sprintf("%q has no secret of that name; it has %s", name, strings.Join(names, ", "))
+	if len(names) == 0 {
+		problem = fmt.Sprintf("%q has no secrets", name)
+	}
+	return manifest.Field{}, &GivenError{Name: handle, Source: "secrets put", Problem: problem}
 }
 
 // PutSecret replaces one secret of an activation, without verify: it is the
 // way for scripts that rotate keys. Errors: *GivenError for a name that the
 // connector does not declare as secret and for a value that breaks its rule.
 func (a *Activator) PutSecret(ctx context.Context, name, handle string, value keystore.Secret) error {
-	_, err := a.editSecrets(ctx, name, func(t *trial, rec *Record) error {
-		f, ok := t.values.field(handle)
-		if !ok || !f.Secret {
-			return &GivenError{Name: handle, Source: "secrets put", Problem: fmt.Sprintf("%q has no secret of that name", name)}
-		}
-		clean, _, err := f.Check(value.Reveal())
-		if err != nil {
-			return &GivenError{Name: handle, Source: "secrets put", Problem: err.Error()}
-		}
-		if clean == "" {
-			return &GivenError{Name: handle, Source: "secrets put", Problem: "the value is empty"}
-		}
-		t.values.set(handle, keystore.NewSecret(clean))
-		return nil
+	return a.onRecord(ctx, name, func(present *Record) error {
+		return a.editSecret(ctx, present, func(t *trial) error {
+			f, err := secretField(t.manifest, name, handle)
+			if err != nil {
+				return err
+			}
+			clean, _, err := f.Check(value.Reveal())
+			if err == nil && clean == "" {
+				err = errors.New("the value is empty")
+			}
+			if err != nil {
+				return &GivenError{Name: handle, Source: "secrets put", Problem: err.Error()}
+			}
+			t.values.set(handle, keystore.NewSecret(clean))
+			return nil
+		})
 	})
-	return err
 }
 
-// RemoveSecret takes one secret away and tells whether it was there. An
-// activation that cannot run without it becomes unauthorized.
+// RemoveSecret takes one secret away and tells whether it was there; where it
+// was not, nothing is read or written. An activation that cannot run without
+// it becomes unauthorized.
 func (a *Activator) RemoveSecret(ctx context.Context, name, handle string) (existed bool, err error) {
-	_, err = a.editSecrets(ctx, name, func(t *trial, rec *Record) error {
-		existed = rec.Secret(handle)
-		t.values.set(handle, keystore.Secret{})
-		return nil
+	err = a.onRecord(ctx, name, func(present *Record) error {
+		if existed = present.Secret(handle); !existed {
+			return nil
+		}
+		return a.editSecret(ctx, present, func(t *trial) error {
+			t.values.set(handle, keystore.Secret{})
+			return nil
+		})
 	})
 	return existed, err
 }
 
-// editSecrets changes stored values and writes vault and record as one commit.
-func (a *Activator) editSecrets(ctx context.Context, name string, edit func(*trial, *Record) error) (*Record, error) {
-	return a.change(ctx, name, func(t *trial, rec *Record) (proof, error) {
-		if err := edit(t, rec); err != nil {
-			return proof{}, err
-		}
-		state := rec.AuthState
-		switch missing := len(t.values.missing()) > 0; {
-		case missing:
-			state = Unauthorized
-		case state == Unauthorized || state == Expired:
-			state = Pending
-		}
-		v := rec.Verify
-		return proof{state: state, outcome: Outcome{Ran: v.Ran, OK: v.OK, Message: v.Message}}, nil
-	})
+// editSecret changes stored values and writes vault and record as one commit.
+// What the last verify said stays as it was: nothing ran.
+func (a *Activator) editSecret(ctx context.Context, present *Record, edit func(*trial) error) error {
+	t, err := a.resume(ctx, present, true)
+	if err != nil {
+		return err
+	}
+	if err := edit(t); err != nil {
+		return err
+	}
+	t.runtimes = present.Runtimes
+	p := proof{state: present.AuthState, verify: &present.Verify}
+	switch missing := len(t.values.missing()) > 0; {
+	case missing:
+		p.state = Unauthorized
+	case p.state == Unauthorized || p.state == Expired:
+		p.state = Pending
+	}
+	_, err = a.replace(ctx, t, p, present)
+	return err
 }

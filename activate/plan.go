@@ -3,7 +3,6 @@ package activate
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -22,6 +21,8 @@ type Plan struct {
 	Entry       manifest.Entry
 	Manifest    *manifest.Manifest
 	Diagnostics []manifest.Diagnostic
+	// ManifestDigest is the SHA-256 of the manifest that the plan was made from.
+	ManifestDigest string
 
 	Files int
 	Bytes int64 // -1 when the index leaves out a size
@@ -43,12 +44,20 @@ type Plan struct {
 // follows a manifest that nothing pins.
 func (p *Plan) NeedsConsent() bool {
 	_, pinned := p.Entry.Pin("connector.json")
-	return !pinned || p.Manifest.Type != "mcp_remote" || p.Manifest.Verify != nil
+	return !pinned || p.RunsHere()
+}
+
+// RunsHere tells whether anything of the connector is started on this machine.
+func (p *Plan) RunsHere() bool {
+	return p.Manifest.Type != "mcp_remote" || p.Manifest.Verify != nil
 }
 
 // UnsupportedError says that a connector needs something that this program
 // does not do; installing it would leave a tool that cannot work (exit 2).
-type UnsupportedError struct{ Connector, What string }
+type UnsupportedError struct {
+	Connector, What string
+	Dependencies    bool // that is what it needs, and the user may have installed them
+}
 
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("installing %q: %s", e.Connector, e.What)
@@ -75,10 +84,10 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 		return nil, err
 	}
 	e, man := pre.Entry, pre.Manifest
-	if err := supported(e, man, noDeps); err != nil {
+	if err := supported(e, man); err != nil {
 		return nil, err
 	}
-	p := &Plan{Name: name, Index: pre.Index, Entry: e, Manifest: man, Diagnostics: pre.Diagnostics, Files: len(e.Files), Fields: man.Fields()}
+	p := &Plan{Name: name, Index: pre.Index, Entry: e, Manifest: man, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest, Files: len(e.Files), Fields: man.Fields()}
 	for _, f := range e.Files {
 		if f.Size < 0 || p.Bytes < 0 {
 			p.Bytes = -1
@@ -99,7 +108,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	}
 	if man.Type != "mcp_remote" {
 		p.Command = append([]string{man.Server.Command}, man.Server.Args...)
-		p.Loud = loud(man.Server, e.Files)
+		p.Loud = loud(man, e.Files)
 	}
 	t := &trial{manifest: man, files: e.Files, values: newValues(man)}
 	p.Enforced = a.Sandbox.Enforced(t.policy())
@@ -108,7 +117,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 			return nil, err
 		}
 	}
-	p.Warnings = warnings(e, man)
+	p.Warnings = a.warnings(p)
 	return p, nil
 }
 
@@ -121,7 +130,7 @@ type NameError struct {
 func (e *NameError) Error() string { return fmt.Sprintf("naming the activation %q: %v", e.Name, e.Err) }
 
 // supported refuses, before anything is fetched, what could not work.
-func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
+func supported(e manifest.Entry, m *manifest.Manifest) error {
 	refuse := func(format string, args ...any) error {
 		return &UnsupportedError{Connector: e.ID, What: fmt.Sprintf(format, args...)}
 	}
@@ -140,57 +149,45 @@ func supported(e manifest.Entry, m *manifest.Manifest, noDeps bool) error {
 		return refuse("its manifest has no mcp_config.url")
 	case m.Type != "mcp_remote" && m.Server.Command == "":
 		return refuse("its manifest has no command to start")
-	case m.Server.Command == "uvx" && !noDeps:
-		return refuse("it is started by uvx, which fetches a package at each start and chooses an interpreter of its own for it; with npx this is done once, at install, and uvx has no such place yet")
+	case m.Type == "mcp_remote" && m.Server.Transport == "sse":
+		return refuse("it speaks the older SSE transport, which this version of the program cannot do yet")
+	case m.Server.Command != "npx" && isFetcher(m.Server.Command):
+		return refuse("it is started by %s, which fetches a package at each start; with npx that is done once, at install", m.Server.Command)
 	}
-	return nil
+	return secretArguments(m)
 }
 
-// loud says what is unusual about a command; "" when it is an interpreter
-// started on a shipped script.
-func loud(s manifest.Server, files []manifest.File) string {
-	shipped := func(arg string) bool {
-		name := strings.TrimPrefix(arg, "./")
-		return slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == name })
-	}
-	switch {
-	case !slices.Contains(known, s.Command) && !shipped(s.Command):
-		return fmt.Sprintf("it starts %q, which is not one of the usual runtimes (%s)", s.Command, strings.Join(known, ", "))
-	case !knownCommand(s):
-		return fmt.Sprintf("it starts %q with an option in place of a script", s.Command)
-	case len(s.Args) > 0 && path.IsAbs(s.Args[0]):
-		return fmt.Sprintf("it starts a file of this machine, %q", s.Args[0])
-	}
-	return ""
-}
-
-// warnings are what a person should know and nothing refuses.
-func warnings(e manifest.Entry, m *manifest.Manifest) []string {
+// loud says what about the server's command needs a yes of its own; "" when an
+// interpreter runs a shipped file.
+func loud(m *manifest.Manifest, files []manifest.File) string {
 	var out []string
-	for _, kv := range m.Server.Env {
-		if err := manifest.ValidEnvName(kv.Name); err != nil {
-			out = append(out, fmt.Sprintf("it sets the variable %s, which steers how programs start", kv.Name))
+	for _, d := range m.Concerns(files) {
+		if d.Severity == manifest.Error {
+			out = append(out, d.Message)
 		}
 	}
-	if m.Verify != nil {
-		for _, t := range manifest.Tokens(m.Verify.Command) {
-			if t.Kind == "SECRET" {
-				out = append(out, fmt.Sprintf("its verify command hands %s to a tool as an argument, which other users of this machine can see while it runs", t.Name))
-			}
+	return strings.Join(out, "; ")
+}
+
+// isFetcher tells the programs that download and run packages at each start.
+func isFetcher(command string) bool {
+	return slices.Contains([]string{"npx", "uvx", "bunx", "pnpx", "pipx", "uv", "pnpm", "yarn"}, command)
+}
+
+// warnings are what a person should know and nothing refuses: what the reader
+// found odd, what is unusual about the command, what is not pinned.
+func (a *Activator) warnings(p *Plan) []string {
+	var out []string
+	if _, pinned := p.Entry.Pin(manifestName); !pinned {
+		out = append(out, "the index does not pin its manifest: it is what the marketplace's server says it is")
+	}
+	for _, d := range append(p.Manifest.Concerns(p.Entry.Files), p.Diagnostics...) {
+		if d.Severity == manifest.Warning || d.Severity == manifest.Error && d.File != "" && !strings.Contains(p.Loud, d.Message) {
+			out = append(out, d.Message)
 		}
 	}
-	for _, text := range []string{m.Server.URL, strings.Join(m.Server.Args, " ")} {
-		for _, t := range manifest.Tokens(text) {
-			if t.Deprecated {
-				out = append(out, fmt.Sprintf("it uses the deprecated token %q, which is not filled in", text[t.Start:t.End]))
-			}
-		}
-	}
-	if e.Version == 0 {
-		out = append(out, "its version is unknown, so updates of it cannot be told")
-	}
-	if len(e.Files) == 0 {
-		out = append(out, "the index pins no files for it")
+	if a.Store.Kept(p.Name) {
+		out = append(out, fmt.Sprintf("it finds the data that was kept when an earlier %q was uninstalled", p.Name))
 	}
 	return out
 }

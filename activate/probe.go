@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +34,8 @@ const (
 	// probeNoise bounds how many lines that are not the awaited answer are
 	// read past: logs on stdout, notifications.
 	probeNoise = 10_000
+	// noiseShown is how much of a line of noise a message shows.
+	noiseShown = 80
 	// probeStderr is what is kept of stderr for the message.
 	probeStderr = 4 << 10
 	// instructionsLimit bounds what the record keeps of a server's
@@ -82,14 +86,21 @@ func (a *Activator) probe(ctx context.Context, t *trial) (*Probe, error) {
 	if err != nil {
 		return nil, &ProbeError{Connector: t.manifest.ID, Err: err}
 	}
+	redact := keystore.NewRedactor(t.values.handles())
 	tail := &tailWriter{limit: probeStderr}
 	drained := make(chan struct{})
-	go func() { defer close(drained); _, _ = io.Copy(tail, p.Stderr) }()
+	go func() {
+		defer close(drained)
+		struck := redact.Writer(tail) // before the tail is cut: half a value is not found
+		_, _ = io.Copy(struck, p.Stderr)
+		_ = struck.Close()
+	}()
 	s := &stdioPeer{in: p.Stdin, out: bufio.NewReaderSize(p.Stdout, 64<<10)}
 	result, err := handshake(s)
 	end := p.Close(probeLadder)
 	<-drained
 	if err == nil {
+		result.strike(redact)
 		return result, nil
 	}
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -99,10 +110,14 @@ func (a *Activator) probe(ctx context.Context, t *trial) (*Probe, error) {
 		err = fmt.Errorf("it ended before it answered (%s)", ending(end))
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("it did not answer within %d s", int(probeLimit.Seconds()))
+		err = fmt.Errorf("it did not answer within %d s%s", int(probeLimit.Seconds()), s.instead(redact))
 	}
-	redact := keystore.NewRedactor(t.values.handles())
-	return nil, &ProbeError{Connector: t.manifest.ID, Err: err, Stderr: safeLines(redact.String(tail.String()))}
+	return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err), Stderr: safeLines(tail.String())}
+}
+
+// safeError is err with the values struck out, on one line, and not too long.
+func safeError(r *keystore.Redactor, err error) error {
+	return errors.New(cut(form.Clean(r.String(err.Error()))))
 }
 
 func safeLines(s string) string {
@@ -207,8 +222,24 @@ func slice(doc exactjson.Value, raw []byte, key string) json.RawMessage {
 // answer are read past: notifications, requests of the server's own, and what
 // should not be on stdout at all.
 type stdioPeer struct {
-	in  io.Writer
-	out *bufio.Reader
+	in    io.Writer
+	out   *bufio.Reader
+	noise string // the first line that is no JSON object
+}
+
+// contentLength begins a message of the Language Server Protocol.
+var contentLength = regexp.MustCompile(`^(?i)content-length: *[0-9]+$`)
+
+// instead tells what stood on stdout in place of an answer, for a message.
+func (s *stdioPeer) instead(r *keystore.Redactor) string {
+	if s.noise == "" {
+		return ""
+	}
+	text := r.String(s.noise) // struck before it is cut: half a value is not found
+	if len(text) > noiseShown {
+		text = strings.ToValidUTF8(text[:noiseShown], "") + "…"
+	}
+	return fmt.Sprintf("; its first line on stdout is not a message: %q", text)
 }
 
 func (s *stdioPeer) notify(method string) error {
@@ -242,6 +273,12 @@ func (s *stdioPeer) answer(id int) (exactjson.Value, []byte, error) {
 			return exactjson.Value{}, nil, err
 		}
 		line = bytes.TrimSpace(line)
+		if contentLength.Match(line) {
+			return exactjson.Value{}, nil, errors.New("it writes Content-Length headers, where one message a line is expected")
+		}
+		if s.noise == "" && len(line) > 0 && !(line[0] == '{' && line[len(line)-1] == '}') {
+			s.noise = string(line)
+		}
 		result, mine, err := readResult(line, id)
 		if mine {
 			return result, line, err
@@ -253,7 +290,7 @@ func (s *stdioPeer) answer(id int) (exactjson.Value, []byte, error) {
 // readResult takes a JSON-RPC message apart; mine tells whether it answers id.
 func readResult(msg []byte, id int) (result exactjson.Value, mine bool, err error) {
 	doc, repeats, err := exactjson.Parse(msg, tooldef.Depth)
-	if err != nil || doc.Kind != exactjson.Object || len(repeats) > 0 && repeats[0].Path == "" {
+	if err != nil || doc.Kind != exactjson.Object || slices.ContainsFunc(repeats, topLevel) {
 		return result, false, nil
 	}
 	got, ok := doc.Get("id")
@@ -261,7 +298,7 @@ func readResult(msg []byte, id int) (result exactjson.Value, mine bool, err erro
 		return result, false, nil
 	}
 	if e, ok := doc.Get("error"); ok {
-		return result, true, fmt.Errorf("the server answered with an error: %s", cut(form.Clean(str(e, "message"))))
+		return result, true, fmt.Errorf("the server answered with an error: %s", str(e, "message"))
 	}
 	result, ok = doc.Get("result")
 	if !ok || result.Kind != exactjson.Object {
@@ -269,6 +306,10 @@ func readResult(msg []byte, id int) (result exactjson.Value, mine bool, err erro
 	}
 	return result, true, nil
 }
+
+// topLevel tells a repeated member of the message itself: such a message has two
+// meanings. Repeats inside a result are judged where they matter.
+func topLevel(r exactjson.Repeat) bool { return !strings.ContainsAny(r.Path, ".[") }
 
 // readLine reads one line of bounded length; a last line without an end counts.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {

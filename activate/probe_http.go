@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"strings"
 
-	"skald-connectors/form"
 	"skald-connectors/internal/exactjson"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
@@ -20,9 +19,9 @@ import (
 // probeRemote asks a remote server over streamable HTTP (MCP 2025-11-25,
 // "Streamable HTTP"): the answer is JSON or an event stream that holds it.
 func (a *Activator) probeRemote(ctx context.Context, t *trial) (*Probe, error) {
+	redact := keystore.NewRedactor(t.values.handles())
 	fail := func(err error) (*Probe, error) {
-		redact := keystore.NewRedactor(t.values.handles())
-		return nil, &ProbeError{Connector: t.manifest.ID, Err: errors.New(form.Clean(redact.String(err.Error())))}
+		return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err)}
 	}
 	if t.manifest.Server.Transport == "sse" {
 		return nil, &ProbeError{Connector: t.manifest.ID, Err: errors.New("the older SSE transport cannot be probed by this version of the program")}
@@ -38,6 +37,7 @@ func (a *Activator) probeRemote(ctx context.Context, t *trial) (*Probe, error) {
 	s.end()
 	switch {
 	case err == nil:
+		result.strike(redact)
 		return result, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -61,37 +61,27 @@ func remoteRequest(m *manifest.Manifest, v *values) (string, http.Header, error)
 		header.Set(h.Name, value)
 	}
 	key, ok := m.KeyField()
-	if !ok || m.Auth.Type != "api_key" || v.filled[key.Name].IsZero() {
+	if !ok || v.filled[key.Name].IsZero() {
 		return address, header, nil
 	}
-	return placeKey(m, key.Name, v.filled[key.Name].Reveal(), address, header)
+	value := v.filled[key.Name].Reveal()
+	switch place, name := m.KeyPlace(); place {
+	case "query":
+		address, err = addQuery(address, name, value)
+	case "header":
+		header.Set(name, value)
+	case "bearer":
+		header.Set("Authorization", bearer(value))
+	}
+	return address, header, err
 }
 
-// placeKey delivers the API key, unless a token of the URL or of a header
-// already does.
-func placeKey(m *manifest.Manifest, name, key, address string, header http.Header) (string, http.Header, error) {
-	carried := []string{m.Server.URL}
-	for _, h := range m.Server.Headers {
-		carried = append(carried, h.Value)
+// bearer adds the scheme, unless the value brings one.
+func bearer(value string) string {
+	if strings.Contains(value, " ") {
+		return value
 	}
-	for _, tok := range manifest.Tokens(strings.Join(carried, " ")) {
-		if tok.Name == name {
-			return address, header, nil
-		}
-	}
-	switch {
-	case m.Auth.Delivery == "query" && m.Auth.Param != "":
-		withKey, err := addQuery(address, m.Auth.Param, key)
-		return withKey, header, err
-	case m.Auth.Delivery == "header" && m.Auth.Param != "" && !strings.EqualFold(m.Auth.Param, "Authorization"):
-		header.Set(m.Auth.Param, key)
-	case m.Auth.Delivery == "env":
-	case strings.Contains(key, " "): // the value brings its scheme
-		header.Set("Authorization", key)
-	default:
-		header.Set("Authorization", "Bearer "+key)
-	}
-	return address, header, nil
+	return "Bearer " + value
 }
 
 // httpPeer is a server behind a URL. One request is under way at a time.
@@ -121,6 +111,14 @@ func (s *httpPeer) call(id int, method string, params any) (exactjson.Value, []b
 	if v := resp.Header.Get("Mcp-Session-Id"); v != "" {
 		s.session = v
 	}
+	result, body, err := s.read(resp, id)
+	if method == "initialize" && err == nil {
+		s.protocol = str(result, "protocolVersion")
+	}
+	return result, body, err
+}
+
+func (s *httpPeer) read(resp *http.Response, id int) (exactjson.Value, []byte, error) {
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return readEvents(resp.Body, id)
 	}
@@ -135,9 +133,6 @@ func (s *httpPeer) call(id int, method string, params any) (exactjson.Value, []b
 	result, mine, err := readResult(body, id)
 	if !mine {
 		return result, nil, errors.New("the answer is not a JSON-RPC reply to the request")
-	}
-	if method == "initialize" && err == nil {
-		s.protocol = str(result, "protocolVersion")
 	}
 	return result, body, err
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"skald-connectors/install"
@@ -220,18 +222,12 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return err
 	}
-	known, err := json.Marshal(recordFields{Previous: json.RawMessage("null")})
-	if err != nil {
-		return err
+	known := map[string]bool{}
+	for f := range reflect.TypeFor[recordFields]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		known[name] = true
 	}
-	var names map[string]json.RawMessage
-	if err := json.Unmarshal(known, &names); err != nil {
-		return err
-	}
-	for _, optional := range []string{"version_string", "runtimes", "deps", "probe"} {
-		names[optional] = nil
-	}
-	maps.DeleteFunc(all, func(key string, _ json.RawMessage) bool { _, ok := names[key]; return ok })
+	maps.DeleteFunc(all, func(key string, _ json.RawMessage) bool { return known[key] })
 	*r = Record(fields)
 	r.extra = all
 	return nil

@@ -90,7 +90,7 @@ func (rs Records) Read(name string) (*Record, error) {
 // parseRecord reads a record's bytes exactly: a repeated key or a case twin is
 // damage, since two readers could take it for two different records.
 func parseRecord(name string, data []byte) (*Record, error) {
-	doc, err := parseExact(data)
+	doc, err := parseExact(data, recordDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -106,24 +106,17 @@ func parseRecord(name string, data []byte) (*Record, error) {
 
 // parseExact parses one of our own files and refuses what no program of ours
 // writes: repeated keys, and anything but an object.
-func parseExact(data []byte) (exactjson.Value, error) {
-	doc, repeats, err := exactjson.Parse(data, recordDepth)
+func parseExact(data []byte, depth int) (exactjson.Value, error) {
+	doc, repeats, err := exactjson.Parse(data, depth)
 	switch {
 	case err != nil:
 		return doc, err
 	case len(repeats) > 0:
-		return doc, fmt.Errorf("the key %q occurs twice in %s", repeats[0].Key, orTop(repeats[0].Path))
+		return doc, fmt.Errorf("the key %q occurs twice", repeats[0].Path)
 	case doc.Kind != exactjson.Object:
 		return doc, errors.New("it is not a JSON object")
 	}
 	return doc, nil
-}
-
-func orTop(path string) string {
-	if path == "" {
-		return "the document"
-	}
-	return path
 }
 
 // checkSchema refuses a file of a newer format, whatever else is in it.

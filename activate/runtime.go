@@ -2,7 +2,9 @@ package activate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,23 +24,27 @@ const (
 	askOutput = 64 << 10
 )
 
-// RuntimeError says that the program a connector runs with is not here, or is
-// too old. Searched are the folders that were looked in.
+// RuntimeError says that the program a connector runs with is not here, does
+// not work, or is too old. Searched are the folders that were looked in.
 type RuntimeError struct {
 	Program, Range string
 	Found, Path    string // the version that is here, "" = none
+	Problem        string // what is wrong with the program that is here or with its name
 	Searched       []string
 }
 
 func (e *RuntimeError) Error() string {
-	if e.Found != "" {
+	switch {
+	case e.Found != "":
 		return fmt.Sprintf("%s %s at %s does not satisfy %q", e.Program, e.Found, e.Path, e.Range)
+	case e.Path != "":
+		return fmt.Sprintf("%s at %s does not work: %s", e.Program, e.Path, e.Problem)
+	case e.Problem != "":
+		return fmt.Sprintf("%q cannot be started: %s", e.Program, e.Problem)
+	case len(e.Searched) == 0:
+		return fmt.Sprintf("%q was not found: PATH names no absolute folder", e.Program)
 	}
-	where := strings.Join(e.Searched, string(filepath.ListSeparator))
-	if where == "" {
-		where = "nowhere: PATH is empty"
-	}
-	return fmt.Sprintf("%s was not found (searched %s)", e.Program, where)
+	return fmt.Sprintf("%q was not found (searched %s)", e.Program, strings.Join(e.Searched, string(filepath.ListSeparator)))
 }
 
 // question asks an interpreter for its real path, behind the shims of version
@@ -58,20 +64,9 @@ func isPython(command string) bool {
 	return base == "python" || base == "python3"
 }
 
-// known are the programs a connector is expected to run with; others are legal
-// and said loudly (security.md, decisions).
+// known are the runtimes that a verify command may start with; other first
+// words are the shell's business.
 var known = []string{"node", "python3", "python", "npx", "uvx", "deno", "bun"}
-
-// knownCommand tells whether the server's command is one of the known
-// runtimes, started in the ordinary way: an option before the script (-e,
-// --require, --inspect) makes it something else.
-func knownCommand(s manifest.Server) bool {
-	if !slices.Contains(known, s.Command) {
-		return false
-	}
-	runsScript := s.Command == "node" || isPython(s.Command)
-	return !runsScript || len(s.Args) > 0 && (!strings.HasPrefix(s.Args[0], "-") || s.Args[0] == "-m" || s.Args[0] == "-u" && len(s.Args) > 1)
-}
 
 // programs names what has to be found for a manifest: the server's command and
 // the first word of its verify command, where they are not shipped files. What npx
@@ -116,7 +111,11 @@ func (a *Activator) findRuntimes(ctx context.Context, m *manifest.Manifest, file
 func (a *Activator) findRuntime(ctx context.Context, program, want string) (Runtime, error) {
 	path, searched, err := sandbox.LookPath(program, lookup(a.Environ, "PATH"))
 	if err != nil {
-		return Runtime{}, &RuntimeError{Program: program, Range: want, Searched: searched}
+		missing := &RuntimeError{Program: program, Range: want, Searched: searched}
+		if !errors.Is(err, fs.ErrNotExist) {
+			missing.Problem = problemOf(err)
+		}
+		return Runtime{}, missing
 	}
 	r := Runtime{Program: program, Path: path}
 	ask := question(program)
@@ -126,18 +125,40 @@ func (a *Activator) findRuntime(ctx context.Context, program, want string) (Runt
 	base := baseEnviron(a.Environ, lookup(a.Environ, "HOME"), nil)
 	res, err := a.Sandbox.Run(ctx, sandbox.Policy{Limits: sandbox.Limits{Wall: askRuntime, Stdout: askOutput, Stderr: askOutput}},
 		sandbox.Command{Argv: append([]string{path}, ask...), Dir: filepath.Dir(path), Env: base.list()}, nil)
+	if ctx.Err() != nil {
+		return Runtime{}, context.Cause(ctx)
+	}
+	broken := &RuntimeError{Program: program, Range: want, Path: path}
 	if err != nil {
-		return Runtime{}, fmt.Errorf("asking %s for its version: %w", path, err)
+		broken.Problem = problemOf(err)
+		return Runtime{}, broken
 	}
 	lines := strings.Fields(strings.ReplaceAll(string(res.Stdout), " ", "\x00"))
-	if res.Code != 0 || len(lines) != 2 {
-		return Runtime{}, &RuntimeError{Program: program, Range: want, Searched: searched}
+	switch {
+	case res.TimedOut:
+		broken.Problem = fmt.Sprintf("it did not say its version within %d s", int(askRuntime.Seconds()))
+	case res.Code != 0 || res.Signal != "":
+		broken.Problem = "asked for its version, it ended with " + ending(res)
+	case len(lines) != 2:
+		broken.Problem = "it did not say its version"
+	}
+	if broken.Problem != "" {
+		return Runtime{}, broken
 	}
 	if real := strings.ReplaceAll(lines[0], "\x00", " "); filepath.IsAbs(real) {
 		r.Path = real
 	}
 	r.Version = lines[1]
 	return r, holdVersion(r, want)
+}
+
+// problemOf is what keeps a program from being started, in plain words.
+func problemOf(err error) string {
+	var start *sandbox.StartError
+	if errors.As(err, &start) {
+		return start.Problem
+	}
+	return err.Error()
 }
 
 func holdVersion(r Runtime, want string) error {

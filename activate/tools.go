@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/internal/tooldef"
@@ -76,15 +79,16 @@ func (a *Activator) readTools(name string) (toolsFile, error) {
 	if err != nil {
 		return damaged(err)
 	}
+	doc, err := parseExact(data, tooldef.Depth)
+	if err != nil {
+		return damaged(err)
+	}
+	if err := checkSchema(doc, what, toolsSchema); err != nil {
+		return toolsFile{}, err
+	}
 	var file toolsFile
 	if err := json.Unmarshal(data, &file); err != nil {
 		return damaged(err)
-	}
-	switch {
-	case file.Schema < 1:
-		return damaged(errors.New("it has no schema number"))
-	case file.Schema > toolsSchema:
-		return toolsFile{}, &NewerError{What: what, Schema: file.Schema, Have: toolsSchema}
 	}
 	return file, nil
 }
@@ -118,6 +122,38 @@ func toolRefs(m *manifest.Manifest, tools []tooldef.Tool, g Grant) []ToolRef {
 		out = append(out, ref)
 	}
 	return out
+}
+
+// changedTools names the tools whose definitions are not the accepted ones: new,
+// changed and gone.
+func changedTools(accepted []ToolRef, now []tooldef.Tool) []string {
+	was := map[string]string{}
+	for _, t := range accepted {
+		was[t.Name] = t.Digest
+	}
+	var out []string
+	for _, t := range now {
+		if was[t.Name] != t.Digest {
+			out = append(out, t.Name)
+		}
+		delete(was, t.Name)
+	}
+	return append(out, slices.Sorted(maps.Keys(was))...)
+}
+
+// toolNames lists the activations that have a file of tool definitions.
+func (a *Activator) toolNames() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(a.Home, "tools"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listing the tools: %w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && manifest.ValidID(name) == nil {
+			out = append(out, name)
+		}
+	}
+	return out, nil
 }
 
 // Allows tells whether the user lets this tool through.

@@ -2,6 +2,7 @@ package activate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,8 +18,10 @@ type Removed struct {
 }
 
 // Uninstall removes an activation: record first, then everything that only it
-// used. keepData keeps the connector's own durable data.
-func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (*Removed, error) {
+// used, files before secrets. What cannot be removed does not keep the rest
+// from being removed; it is told in the error, and out says what is gone.
+// keepData keeps the connector's own durable data.
+func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (out *Removed, err error) {
 	records := a.Records()
 	if manifest.ValidID(name) != nil || !records.Taken(name) {
 		return nil, &NotInstalledError{Name: name}
@@ -37,38 +40,37 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 	if err := records.remove(name); err != nil {
 		return nil, err
 	}
-	out := &Removed{Name: name, Items: []string{"the activation record"}, Kept: []string{}}
-	a.step("remove-secrets")
-	gens, err := a.Keys.Generations(name)
-	if err != nil {
-		return out, err
-	}
-	if err := a.Keys.Remove(name); err != nil {
-		return out, err
-	}
-	if len(gens) > 0 {
-		out.Items = append(out.Items, "its secrets")
-		if err := a.forgetKey(ctx, out); err != nil {
-			return out, err
-		}
-	}
-	if had, err := a.removeTools(name); err != nil {
-		return out, err
-	} else if had {
-		out.Items = append(out.Items, "its accepted tool definitions")
-	}
+	out = &Removed{Name: name, Items: []string{"the activation record"}, Kept: []string{}}
 	a.step("remove-files")
-	items, err := a.Store.Remove(ctx, name, keepData)
+	items, filesErr := a.Store.Remove(ctx, name, keepData)
 	out.Items = append(out.Items, items...)
-	if err != nil {
-		return out, err
-	}
-	if keepData {
+	if keepData && a.Store.Kept(name) {
 		out.Kept = append(out.Kept, "its own data in state/"+name)
 	}
-	swept, err := a.sweepLocked(ctx)
+	a.step("remove-tools")
+	had, toolsErr := a.removeTools(name)
+	if had {
+		out.Items = append(out.Items, "its accepted tool definitions")
+	}
+	a.step("remove-secrets")
+	secretsErr := a.removeSecrets(ctx, name, out)
+	swept, sweepErr := a.sweepFiles(ctx)
 	out.Items = append(out.Items, swept...)
-	return out, err
+	return out, errors.Join(filesErr, toolsErr, secretsErr, sweepErr)
+}
+
+// removeSecrets removes the vault of an activation, and the key when no other
+// vault needs it. An activation without a vault never touches the key store.
+func (a *Activator) removeSecrets(ctx context.Context, name string, out *Removed) error {
+	gens, err := a.Keys.Generations(name)
+	if err != nil || len(gens) == 0 {
+		return err
+	}
+	if err := a.Keys.Remove(name); err != nil {
+		return err
+	}
+	out.Items = append(out.Items, "its secrets")
+	return a.forgetKey(ctx, out)
 }
 
 // forgetKey takes the key of the vaults away when this was the last of them.
@@ -93,7 +95,22 @@ func (a *Activator) Sweep(ctx context.Context) ([]string, error) {
 	return a.sweepLocked(ctx)
 }
 
+// sweepLocked sweeps everything; a vault that cannot be swept keeps nobody from
+// working with connectors that have none, so it is only said.
 func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
+	removed, err := a.sweepFiles(ctx)
+	if err != nil {
+		return removed, err
+	}
+	vaults, err := a.sweepVaults(ctx)
+	if err != nil {
+		a.say("clearing unfinished vaults: %v", err)
+	}
+	return append(removed, vaults...), nil
+}
+
+// sweepFiles removes folders and tool definitions that no record names.
+func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
 	inUse, trees, complete, err := a.namedRefs()
 	if err != nil || !complete {
 		return nil, err // a record that cannot be read may name anything
@@ -102,14 +119,35 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return removed, err
 	}
+	names, err := a.toolNames()
+	for _, name := range names {
+		if _, named := inUse[name]; named {
+			continue
+		}
+		if _, err := a.removeTools(name); err != nil {
+			return removed, err
+		}
+		removed = append(removed, "tools/"+name+".json")
+	}
+	return removed, err
+}
+
+// sweepVaults removes the generations of vaults that no record names, and the key
+// when they were the last.
+func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 	names, err := a.Keys.Names()
 	if err != nil {
-		return removed, err
+		return nil, err
 	}
+	var removed []string
 	for _, name := range names {
 		rec, err := a.Records().Read(name)
+		var gone *NotInstalledError
+		if err != nil && !errors.As(err, &gone) {
+			continue // a record that cannot be read may name any of them
+		}
 		var keep []int64
-		if err == nil && rec.Vault > 0 {
+		if rec != nil && rec.Vault > 0 {
 			keep = append(keep, rec.Vault)
 		}
 		if gens, gerr := a.Keys.Generations(name); gerr != nil || slices.Equal(gens, keep) {
@@ -120,7 +158,10 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 		}
 		removed = append(removed, fmt.Sprintf("an unfinished vault of %q", name))
 	}
-	return removed, nil
+	if len(removed) == 0 {
+		return nil, nil
+	}
+	return removed, a.Keys.Forget(ctx)
 }
 
 // namedRefs lists the version folders that records name, by activation, and the trees

@@ -40,6 +40,7 @@ type Outcome struct {
 type RefusedError struct {
 	Name    string
 	Outcome Outcome
+	Asked   bool // the connector has required values, which may be wrong
 }
 
 func (e *RefusedError) Error() string {
@@ -60,13 +61,8 @@ func checkScript(m *manifest.Manifest, files []manifest.File) error {
 	if m.Verify == nil {
 		return nil
 	}
-	words, err := manifest.SplitCommand(m.Verify.Command)
-	if err != nil {
-		return nil // not plain words: the shell runs inline code, which is pinned with the manifest
-	}
-	for _, w := range words[min(1, len(words)):] {
-		ext := path.Ext(w)
-		if !slices.Contains([]string{".py", ".js", ".mjs", ".cjs", ".sh", ".ts", ".rb", ".pl"}, ext) || strings.ContainsAny(w, " \t\n(){};$") {
+	for _, w := range strings.FieldsFunc(m.Verify.Command, betweenWords) {
+		if !slices.Contains(scriptEndings[:], path.Ext(w)) || path.Base(w) == path.Ext(w) {
 			continue
 		}
 		if name := strings.TrimPrefix(w, "./"); !slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == name }) {
@@ -75,6 +71,12 @@ func checkScript(m *manifest.Manifest, files []manifest.File) error {
 	}
 	return nil
 }
+
+var scriptEndings = [...]string{".py", ".js", ".mjs", ".cjs", ".sh", ".ts", ".rb", ".pl"}
+
+// betweenWords tells the characters that end a word of a shell command, quotes
+// and operators included: a script is looked for wherever it stands.
+func betweenWords(r rune) bool { return strings.ContainsRune(" \t\r\n;|&()<>{}=,`'\"$", r) }
 
 // verify runs the manifest's check in the connector's folder, with exactly the
 // environment of the server, under its time limit, in the sandbox (format.md
@@ -98,7 +100,9 @@ func (a *Activator) verify(ctx context.Context, t *trial) (Outcome, error) {
 	}
 	policy := t.policy()
 	policy.Limits = sandbox.Limits{Wall: v.Timeout, Stdout: verifyStdout, Stderr: verifyStderr}
+	done := a.busy("verifying", v.Timeout)
 	res, err := a.Sandbox.Run(ctx, policy, sandbox.Command{Argv: shell(script), Dir: t.dir, Env: env}, nil)
+	done()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("running verify of %q: %w", t.manifest.ID, err)
 	}

@@ -51,7 +51,6 @@ func installer(b *testing.B, location string, env ...string) func() {
 	warm := filepath.Join(b.TempDir(), "warm")
 	run := func(cache string, more ...string) {
 		c := part(b, "install", append(append(env, more...), "LOCATION="+location, "CACHE="+cache)...)
-		c.Stderr = nil
 		must(b, c)
 	}
 	run(warm, "ONLY=index")

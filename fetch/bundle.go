@@ -64,20 +64,26 @@ func (b *Bundle) Open(path string) (io.ReadCloser, error) {
 // once afresh and its entry is tried if it is another one. Errors: *PinError, *BrokenError, *NotFoundError,
 // *UnreachableError, *WebPageError, *manifest.DisagreeError, *manifest.RefusedError. Nothing of a refused file is kept.
 func (m *Marketplace) Bundle(ctx context.Context, ix *Index, e manifest.Entry) (*Bundle, error) {
-	b, err := m.bundle(ctx, ix, e)
+	return withFreshIndex(ctx, m, ix, e, m.bundle)
+}
+
+// withFreshIndex does something with an entry, and once more with that of a newly read index when the error may come
+// from an index that is older than the files.
+func withFreshIndex[T any](ctx context.Context, m *Marketplace, ix *Index, e manifest.Entry, do func(context.Context, *Index, manifest.Entry) (T, error)) (T, error) {
+	result, err := do(ctx, ix, e)
 	if err == nil || !mayBeStale(err) {
-		return b, err
+		return result, err
 	}
 	m.note(Event{Connector: e.ID, IndexReread: true})
 	fresh, again := m.afresh(ctx)
 	if again != nil {
-		return nil, err
+		return result, err
 	}
 	now, again := fresh.Lookup(e.ID)
 	if again != nil || bytes.Equal(now.Raw, e.Raw) {
-		return nil, err
+		return result, err
 	}
-	return m.bundle(ctx, fresh, now)
+	return do(ctx, fresh, now)
 }
 
 // mayBeStale tells whether a newer index may explain the error.
@@ -89,6 +95,24 @@ func mayBeStale(err error) bool {
 }
 
 func (m *Marketplace) bundle(ctx context.Context, ix *Index, e manifest.Entry) (*Bundle, error) {
+	b, err := m.newBundle(ix, e)
+	if err != nil {
+		return nil, err
+	}
+	if _, pinned := b.entry.Pin(manifestName); pinned {
+		err = m.pinned(ctx, b)
+	} else {
+		err = m.unpinned(ctx, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(b.files, func(x, y manifest.File) int { return cmp.Compare(x.Path, y.Path) })
+	return b, nil
+}
+
+// newBundle makes an empty bundle of an entry that is the index's own and keeps the rules.
+func (m *Marketplace) newBundle(ix *Index, e manifest.Entry) (*Bundle, error) {
 	own, err := ix.Lookup(e.ID)
 	if err != nil {
 		return nil, err
@@ -99,17 +123,7 @@ func (m *Marketplace) bundle(ctx context.Context, ix *Index, e manifest.Entry) (
 	if err := checkEntry(own); err != nil {
 		return nil, err
 	}
-	b := &Bundle{cache: m.cache, index: ix, entry: own}
-	if _, pinned := own.Pin(manifestName); pinned {
-		err = m.pinned(ctx, b)
-	} else {
-		err = m.unpinned(ctx, b)
-	}
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(b.files, func(x, y manifest.File) int { return cmp.Compare(x.Path, y.Path) })
-	return b, nil
+	return &Bundle{cache: m.cache, index: ix, entry: own}, nil
 }
 
 // pinned gets everything side by side, then reads the manifest.

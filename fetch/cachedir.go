@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 	"sync"
 	"time"
@@ -26,59 +25,72 @@ const (
 	copyBuffer = 32 << 10
 )
 
-// A cacheDir is the cache folder behind a root handle, opened and made when it is first needed.
+// A cacheDir is the cache folder behind root handles, opened and made when they are first needed.
 type cacheDir struct {
 	path string
+	now  func() time.Time
 	mu   sync.Mutex
-	r    *os.Root
+	subs map[string]*os.Root
 }
 
-// root opens the folder. With create it is made, private to this user; else a missing one is an fs.ErrNotExist.
-func (c *cacheDir) root(create bool) (*os.Root, error) {
+// sub opens one of the folders directly below the cache folder; the handle stays open. With create it is made, private
+// to this user; else a missing one is an fs.ErrNotExist.
+func (c *cacheDir) sub(name string, create bool) (*os.Root, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.r != nil {
-		return c.r, nil
+	if r := c.subs[name]; r != nil {
+		return r, nil
 	}
 	if create {
 		if err := atomicfile.PrivateDir(c.path); err != nil {
 			return nil, err
 		}
 	}
-	r, err := os.OpenRoot(c.path)
+	top, err := os.OpenRoot(c.path)
 	if err != nil {
 		return nil, err
 	}
-	c.r = r
+	defer top.Close()
+	r, err := openDir(top, name, create)
+	if err != nil {
+		return nil, err
+	}
+	if c.subs == nil {
+		c.subs = map[string]*os.Root{}
+	}
+	c.subs[name] = r
 	return r, nil
+}
+
+// openDir opens a folder of root, made if wanted.
+func openDir(root *os.Root, name string, create bool) (*os.Root, error) {
+	r, err := root.OpenRoot(name)
+	if create && errors.Is(err, fs.ErrNotExist) {
+		if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		r, err = root.OpenRoot(name)
+	}
+	return r, err
 }
 
 // A temp is a file beside its target that is being written and hashed. It ends with keep or drop.
 type temp struct {
-	root *os.Root
+	root *os.Root // of its folder
 	name string
 	f    *os.File
 	sum  hash.Hash
 	n    int64
 }
 
-// newTemp makes a temporary file in dir, which is made when it is missing.
-func (c *cacheDir) newTemp(dir string) (*temp, error) {
-	root, err := c.root(true)
+// newTemp makes a temporary file in a folder.
+func newTemp(root *os.Root) (*temp, error) {
+	name := tempPrefix + rand.Text()
+	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	t := &temp{root: root, name: path.Join(dir, tempPrefix+rand.Text()), sum: sha256.New()}
-	t.f, err = root.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = root.MkdirAll(dir, 0o700); err == nil {
-			t.f, err = root.OpenFile(t.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+	return &temp{root: root, name: name, f: f, sum: sha256.New()}, nil
 }
 
 // Write implements io.Writer. Its errors are final: a full disk does not mend itself by downloading again.
@@ -97,6 +109,17 @@ func bare(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err
+	}
+	return err
+}
+
+// reset empties the file for another try.
+func (t *temp) reset() error {
+	t.sum.Reset()
+	t.n = 0
+	err := t.f.Truncate(0)
+	if err == nil {
+		_, err = t.f.Seek(0, io.SeekStart)
 	}
 	return err
 }
@@ -124,9 +147,9 @@ func (t *temp) drop() {
 	}
 }
 
-// put writes a small file whole.
-func (c *cacheDir) put(name string, data []byte) error {
-	t, err := c.newTemp(path.Dir(name))
+// putFile writes a small file whole.
+func putFile(root *os.Root, name string, data []byte) error {
+	t, err := newTemp(root)
 	if err != nil {
 		return fmt.Errorf("writing cache file %q: %w", name, err)
 	}
@@ -137,9 +160,9 @@ func (c *cacheDir) put(name string, data []byte) error {
 	return t.keep(name)
 }
 
-// sweep removes files of dir for which dead says so, and temporary files that were left behind.
-func sweep(root *os.Root, dir string, now time.Time, dead func(name string) bool) {
-	d, err := root.Open(dir)
+// sweep removes files of a folder for which dead says so, and temporary files that were left behind.
+func sweep(root *os.Root, now time.Time, dead func(name string) bool) {
+	d, err := root.Open(".")
 	if err != nil {
 		return
 	}
@@ -148,7 +171,7 @@ func sweep(root *os.Root, dir string, now time.Time, dead func(name string) bool
 		entries, err := d.ReadDir(256)
 		for _, e := range entries {
 			if dead(e.Name()) || strings.HasPrefix(e.Name(), tempPrefix) && isOld(e, now) {
-				root.Remove(path.Join(dir, e.Name()))
+				root.Remove(e.Name())
 			}
 		}
 		if err != nil || len(entries) == 0 {

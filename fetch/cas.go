@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"path"
 
 	"skald-connectors/manifest"
@@ -19,13 +20,28 @@ const filesDir = "sha256"
 
 func filePath(digest string) string { return path.Join(filesDir, digest[:2], digest) }
 
-// has tells whether the cache holds a file with this digest and (unless -1) size. One that is damaged is removed.
+// shard opens the folder of the files whose digests begin alike. The caller closes it.
+func (c *cacheDir) shard(digest string, create bool) (*os.Root, error) {
+	files, err := c.sub(filesDir, create)
+	if err != nil {
+		return nil, err
+	}
+	return openDir(files, digest[:2], create)
+}
+
+// has tells whether the cache holds a file with this digest and (unless -1) size, and its size. One that is damaged is
+// removed.
 func (c *cacheDir) has(digest string, size int64) (int64, bool) {
-	root, err := c.root(false)
+	root, err := c.shard(digest, false)
 	if err != nil {
 		return 0, false
 	}
-	f, have, err := openRegular(root, filePath(digest))
+	defer root.Close()
+	return hasFile(root, digest, size)
+}
+
+func hasFile(root *os.Root, digest string, size int64) (int64, bool) {
+	f, have, err := openRegular(root, digest)
 	if err != nil {
 		return 0, false
 	}
@@ -37,23 +53,78 @@ func (c *cacheDir) has(digest string, size int64) (int64, bool) {
 	if n, err := io.Copy(sum, f); err == nil && n == have && hex.EncodeToString(sum.Sum(nil)) == digest {
 		return have, true
 	}
-	root.Remove(filePath(digest))
+	root.Remove(digest)
 	return 0, false
 }
 
-// keepFile renames a checked temporary file to its place.
-func (c *cacheDir) keepFile(t *temp) error {
-	digest := t.digest()
-	if err := t.root.MkdirAll(path.Dir(filePath(digest)), 0o700); err != nil {
-		return final{fmt.Errorf("writing the cache: %w", bare(err))}
+// A job is a file of the cache that is being downloaded. Its temporary file is made while the request is on its way:
+// making files costs more than filling them.
+type job struct {
+	digest string // empty for an unpinned file
+	made   chan struct{}
+	root   *os.Root // the shard; for an unpinned file the folder of the shards
+	tmp    *temp
+	err    error
+}
+
+func (c *cacheDir) newJob(digest string) *job {
+	j := &job{digest: digest, made: make(chan struct{})}
+	go func() {
+		defer close(j.made)
+		if digest == "" {
+			j.root, j.err = c.sub(filesDir, true)
+		} else {
+			j.root, j.err = c.shard(digest, true)
+		}
+		if j.err == nil {
+			j.tmp, j.err = newTemp(j.root)
+			sweep(j.root, c.now(), func(string) bool { return false }) // what a killed process left here
+		}
+	}()
+	return j
+}
+
+// file gives the temporary file, empty again when an earlier try had filled it.
+func (j *job) file() (*temp, error) {
+	<-j.made
+	if j.err == nil && j.tmp.n > 0 {
+		j.err = j.tmp.reset()
 	}
-	if err := t.keep(filePath(digest)); err != nil {
-		if _, ok := c.has(digest, t.n); ok { // another process has it open, where that hinders a rename
+	if j.err != nil {
+		return nil, final{fmt.Errorf("writing the cache: %w", bare(j.err))}
+	}
+	return j.tmp, nil
+}
+
+// keep renames the file, which has been checked, to its place.
+func (j *job) keep() error {
+	name := j.tmp.digest()
+	if j.digest == "" {
+		shard, err := openDir(j.root, name[:2], true)
+		if err != nil {
+			return final{fmt.Errorf("writing the cache: %w", bare(err))}
+		}
+		shard.Close()
+		name = name[:2] + "/" + name
+	}
+	if err := j.tmp.keep(name); err != nil {
+		if _, ok := hasFile(j.root, name, j.tmp.n); ok { // another process has it open, where that hinders a rename
 			return nil
 		}
 		return final{err}
 	}
 	return nil
+}
+
+// end removes what was not kept.
+func (j *job) end() {
+	<-j.made
+	if j.tmp != nil {
+		j.tmp.drop()
+	}
+	if j.digest != "" && j.root != nil {
+		j.root.Close()
+	}
 }
 
 // A checkedFile reads a cached file and hashes it again. In place of io.EOF it gives a *PinError when the bytes are
@@ -68,11 +139,12 @@ type checkedFile struct {
 
 // openFile opens a file of the cache.
 func (c *cacheDir) openFile(connector string, want manifest.File) (io.ReadCloser, error) {
-	root, err := c.root(false)
+	root, err := c.shard(want.SHA256, false)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", bare(err))
 	}
-	f, size, err := openRegular(root, filePath(want.SHA256))
+	defer root.Close()
+	f, size, err := openRegular(root, want.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("reading %q of connector %q from the cache: %w", want.Path, connector, bare(err))
 	}

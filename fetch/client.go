@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,22 +21,16 @@ type client struct {
 }
 
 // newClient makes a client whose requests carry the credentials of base to base's own host only.
-func newClient(o Options, base *url.URL, note func(Event)) (*client, error) {
-	var rt http.RoundTripper
+func newClient(o Options, base *url.URL, note func(Event)) *client {
+	var rt http.RoundTripper = newOwnTransport(o.Env)
 	if o.Client != nil && o.Client.Transport != nil {
 		rt = o.Client.Transport
-	} else {
-		t, err := newTransport(o.Env)
-		if err != nil {
-			return nil, err
-		}
-		rt = t
 	}
 	return &client{
 		http: &http.Client{Transport: newWire(rt, base, o.UserAgent), CheckRedirect: redirects(o.AllowHTTP)},
 		now:  o.Now,
 		note: note,
-	}, nil
+	}
 }
 
 // redirects is the rule for each hop: a limited number, never from https to http, never to another kind of address.
@@ -89,6 +84,7 @@ type question struct {
 	header http.Header
 	what   string // for messages: "the index", a file's path
 	about  Event  // what a wait is reported with
+	tries  int    // how often it is repeated
 }
 
 // get asks, and gives a 200 (or 304, when the question has a condition) to use. use is called again from the start
@@ -111,14 +107,18 @@ func (c *client) get(ctx context.Context, q question, use func(*http.Response) e
 		}
 		return use(resp)
 	})
+	stalls := 0
 	rc := retryablehttp.Client{
 		HTTPClient: c.http,
-		RetryMax:   retries,
+		RetryMax:   q.tries,
 		CheckRetry: func(ctx context.Context, resp *http.Response, err error) (bool, error) {
 			if ctx.Err() != nil {
 				return false, context.Cause(ctx)
 			}
-			return err != nil && mayRetry(err), nil
+			if isStall(err) {
+				stalls++
+			}
+			return err != nil && mayRetry(err) && stalls <= stallsMost, nil
 		},
 		Backoff: func(_, _ time.Duration, n int, resp *http.Response) time.Duration {
 			return c.pause(q, n, resp)
@@ -171,7 +171,7 @@ func explain(ctx context.Context, host string, err error) error {
 		stop   final
 		status *statusError
 		urlErr *url.Error
-		pem    *trustError
+		coding *encodingError
 	)
 	switch {
 	case err == nil:
@@ -182,13 +182,17 @@ func explain(ctx context.Context, host string, err error) error {
 		return stop.error
 	case errors.As(err, &status) && !mayRetryStatus(status.code):
 		return fmt.Errorf("asking %s: %w", host, status)
+	case errors.As(err, &coding):
+		return fmt.Errorf("asking %s: %w", host, coding)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("the transfer broke off: %w", err)
 	}
 	for errors.As(err, &urlErr) {
 		err = urlErr.Err
 		urlErr = nil
 	}
-	if pem = untrusted(err); pem != nil {
-		err = pem
+	if bad := untrusted(err); bad != nil {
+		err = bad
 	}
 	return &UnreachableError{Host: host, Err: err}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"sync"
 
 	"skald-connectors/manifest"
@@ -81,13 +80,15 @@ func (t *transfer) one(ctx context.Context, f manifest.File) (manifest.File, err
 	case <-ctx.Done():
 		return f, context.Cause(ctx)
 	}
+	job := t.m.cache.newJob(f.SHA256)
+	defer job.end()
 	var digest string
 	var n int64
 	about := Event{Connector: t.entry.ID, File: f.Path}
 	err := t.m.src.file(ctx, t.entry.Folder+"/"+f.Path, about, func(r io.Reader, size int64, _ string) (err error) {
 		t.add(f.Path, -n) // an earlier try that broke off
 		n = 0
-		digest, err = t.receive(f, r, size, &n)
+		digest, err = t.receive(f, job, r, size, &n)
 		return err
 	})
 	var pin *PinError
@@ -103,7 +104,7 @@ func (t *transfer) one(ctx context.Context, f manifest.File) (manifest.File, err
 }
 
 // receive takes one file in, counting into n. All its errors but those of r are final.
-func (t *transfer) receive(f manifest.File, r io.Reader, size int64, n *int64) (digest string, err error) {
+func (t *transfer) receive(f manifest.File, job *job, r io.Reader, size int64, n *int64) (digest string, err error) {
 	limit := int64(manifest.MaxFileBytes)
 	if f.Size >= 0 {
 		limit = f.Size
@@ -115,15 +116,10 @@ func (t *transfer) receive(f manifest.File, r io.Reader, size int64, n *int64) (
 		io.CopyN(io.Discard, r, pageHead) // a web page is told from a wrong file by its first bytes
 		return "", final{t.mismatch(f, bytesText(size), limit)}
 	}
-	dir := filesDir
-	if f.SHA256 != "" {
-		dir = path.Dir(filePath(f.SHA256))
-	}
-	tmp, err := t.m.cache.newTemp(dir)
+	tmp, err := job.file()
 	if err != nil {
-		return "", final{fmt.Errorf("writing the cache: %w", bare(err))}
+		return "", err
 	}
-	defer tmp.drop()
 	_, tooMuch, err := copyLimited(tmp, counted{r, t, f.Path, n}, limit)
 	switch {
 	case err != nil:
@@ -137,7 +133,7 @@ func (t *transfer) receive(f manifest.File, r io.Reader, size int64, n *int64) (
 	if f.SHA256 != "" && digest != f.SHA256 {
 		return "", final{&PinError{t.entry.ID, f.Path, "sha256 " + f.SHA256, "sha256 " + digest}}
 	}
-	return digest, t.m.cache.keepFile(tmp)
+	return digest, job.keep()
 }
 
 // mismatch names a wrong size.

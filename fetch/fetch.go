@@ -99,7 +99,7 @@ func Open(o Options) (*Marketplace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening marketplace: %w", err)
 	}
-	cache := &cacheDir{path: o.CacheDir}
+	cache := &cacheDir{path: o.CacheDir, now: o.Now}
 	_, name := src.id()
 	return &Marketplace{o: o, src: src, cache: cache, store: newStore(cache, name, o.Now), slots: make(chan struct{}, parallelFiles), note: note}, nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -145,8 +147,8 @@ var hostileAnswers = []struct {
 	{"one byte less", func(good string) http.HandlerFunc { return says(good[:len(good)-1]) }, "pin", "other"},
 	{"one byte less, chunked", func(good string) http.HandlerFunc { return chunked(good[:len(good)-1]) }, "pin", "other"},
 	{"one byte flipped", func(good string) http.HandlerFunc { return says("\x00" + good[1:]) }, "pin", "other"},
-	{"gzip", gzipped, "unreachable", "unreachable"},
-	{"gzip bomb", func(string) http.HandlerFunc { return bomb }, "unreachable", "unreachable"},
+	{"gzip", gzipped, "other", "other"},
+	{"gzip bomb", func(string) http.HandlerFunc { return bomb }, "other", "other"},
 	{"404", func(string) http.HandlerFunc { return status(404) }, "other", "other"},
 	{"403", func(string) http.HandlerFunc { return status(403) }, "other", "other"},
 	{"204", func(string) http.HandlerFunc { return status(204) }, "other", "other"},
@@ -172,8 +174,27 @@ func answering(tr tree, path string, h http.HandlerFunc) http.Handler {
 	})
 }
 
-// slowMost is the longest that any of the answers may keep us; most of it is waiting four times for a silent server.
-const slowMost = 4*(rateWindow+idleLimit) + 3*retryMost
+// slowMost is the longest that any of the answers may keep us; most of it is waiting twice for a silent server.
+const slowMost = 2*(rateWindow+idleLimit) + 3*retryMost
+
+// TestOurOwnReason: a connection that we closed under a read is not the news.
+func TestOurOwnReason(t *testing.T) {
+	for _, tt := range []struct{ cause, err, want error }{
+		{errStalled, net.ErrClosed, errStalled},
+		{errDrip, context.Canceled, errDrip},
+		{errNoAnswer, &net.OpError{Op: "proxyconnect", Net: "tcp", Err: net.ErrClosed}, errNoAnswer},
+		{nil, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if tt.cause != nil {
+			cancel(tt.cause)
+		}
+		if got := because(ctx, tt.err); got != tt.want {
+			t.Errorf("%v ended by %v: %v, want %v", tt.err, tt.cause, got, tt.want)
+		}
+		cancel(nil)
+	}
+}
 
 func TestHostileFile(t *testing.T) {
 	for _, row := range hostileAnswers {
@@ -239,16 +260,8 @@ func TestHostileIndex(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr, _ := demo()
 				good := string(tr["connectors.json"])
-				bad := false
-				h := row.handler(good)
-				bubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if bad {
-						h(w, r)
-						return
-					}
-					tr.ServeHTTP(w, r)
-				}), func(m *Marketplace) {
-					bad = true
+				h := &switching{now: row.handler(good)}
+				bubble(t, h, func(m *Marketplace) {
 					before := snapshot(t, m.o.CacheDir)
 					began := time.Now()
 					_, err := m.Index(t.Context(), Refresh)
@@ -264,9 +277,9 @@ func TestHostileIndex(t *testing.T) {
 					if row.index == "none" {
 						return
 					}
-					bad = false
+					h.set(tr)
 					digest := get(t, m, Refresh).Digest()
-					bad = true
+					h.set(row.handler(good))
 					before = snapshot(t, m.o.CacheDir)
 					ix := get(t, m, Refresh)
 					if row.name != "304 unasked" && (ix.Digest() != digest || !ix.FromCache() || errorKind(ix.Err()) != row.index) {

@@ -106,12 +106,9 @@ func (ix *Index) Search(q Query) (found []manifest.Entry, err error) {
 }
 
 func (ix *Index) search(s *side, m *matcher, limit int) ([]manifest.Entry, error) {
-	hits, err := s.hits(m)
+	hits, err := s.hits(m, limit)
 	if err != nil {
 		return nil, err
-	}
-	if limit > 0 && len(hits) > limit {
-		hits = hits[:limit]
 	}
 	found := make([]manifest.Entry, 0, len(hits))
 	for _, h := range hits {

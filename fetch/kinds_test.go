@@ -41,6 +41,13 @@ func TestAllKinds(t *testing.T) {
 		if found, err := ix.Diagnostics(); err != nil {
 			t.Errorf("diagnostics: %v %v", found, err)
 		}
+		e, err := ix.Lookup("beta")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pre, err := m.Preview(t.Context(), ix, e); err != nil || pre.Manifest.ID != "beta" || pre.Unpinned || last.Files != 1 {
+			t.Errorf("preview: %v, %+v", err, last)
+		}
 		b, err := bundle(m, "alpha-mail")
 		if err != nil {
 			t.Fatal(err)

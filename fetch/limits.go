@@ -35,7 +35,11 @@ const (
 // How often we ask again.
 const (
 	// retries is how often a request is repeated; with retryFirst doubling, an outage costs under two seconds.
-	retries    = 3
+	retries = 3
+	// retriesCached is for the index when an older one is here: a silent network then costs a read half a minute at most.
+	retriesCached = 1
+	// stallsMost is how often a transfer that stalled is begun again: each costs as long as the wait that found it.
+	stallsMost = 1
 	retryFirst = 250 * time.Millisecond
 	retryMost  = 4 * time.Second
 	// retryAfterMost is the longest wait that a server may ask for; above it we stop and say so.

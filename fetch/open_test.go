@@ -1,9 +1,12 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -141,5 +144,73 @@ func TestCacheNames(t *testing.T) {
 	}
 	if u, _ := url.Parse("https://host"); seen[u.Host] != "https://host" {
 		t.Error(fmt.Sprint(seen))
+	}
+}
+
+func TestLargeFolderIsKept(t *testing.T) {
+	tr := tree{}
+	tr["connectors.json"] = syntheticIndex(1200)
+	dir := writeTree(t, tr)
+	file := filepath.Join(dir, "connectors.json")
+	o := options(t, dir)
+	touch := func(age time.Duration) {
+		if err := os.Chtimes(file, time.Time{}, o.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	touch(time.Hour)
+	m := open(t, o)
+	first := get(t, m, Cached)
+	before := snapshot(t, o.CacheDir)
+	if !strings.Contains(before, ".side ") {
+		t.Fatalf("nothing was kept:\n%s", before)
+	}
+	if ix := get(t, m, Cached); ix.Digest() != first.Digest() || snapshot(t, o.CacheDir) != before {
+		t.Error("an unchanged folder was read again")
+	}
+	tr["connectors.json"] = syntheticIndex(1201)
+	if err := os.WriteFile(file, tr["connectors.json"], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	touch(time.Second) // too young to be told by its time from one that is still being written
+	for range 2 {
+		if ix := get(t, m, Cached); ix.Len() != 1201 {
+			t.Errorf("the changed folder was not read: %d entries", ix.Len())
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Index(t.Context(), Cached); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder without an index: %v", err)
+	}
+}
+
+func TestOldTemporaryFilesAreSwept(t *testing.T) {
+	tr, _ := demo()
+	o := options(t, serve(t, tr))
+	m := open(t, o)
+	get(t, m, Refresh)
+	shard := filepath.Dir(filepath.Join(o.CacheDir, filepath.FromSlash(filePath(digestOf(goodFile)))))
+	for _, d := range []string{shard, filepath.Join(o.CacheDir, "index")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, age := range map[string]time.Duration{"old": tempAge + time.Hour, "young": time.Hour} {
+			p := filepath.Join(d, tempPrefix+name)
+			if err := os.WriteFile(p, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(p, time.Time{}, o.Now().Add(-age)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := bundle(m, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	left := snapshot(t, o.CacheDir)
+	if strings.Contains(left, tempPrefix+"old") || strings.Count(left, tempPrefix+"young") != 2 {
+		t.Error(left)
 	}
 }

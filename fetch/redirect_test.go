@@ -41,12 +41,12 @@ func TestRedirects(t *testing.T) {
 			w.WriteHeader(code)
 		})
 	}
-	other = httptest.NewTLSServer(record("other", tr))
+	other = tlsServer(record("other", tr))
 	defer other.Close()
 	plainer = httptest.NewServer(record("plain", tr))
 	defer plainer.Close()
 	mux := http.NewServeMux()
-	first = httptest.NewTLSServer(record("first", mux))
+	first = tlsServer(record("first", mux))
 	defer first.Close()
 	mux.Handle("/", tr)
 	at := func(s *httptest.Server) func(*http.Request) string {
@@ -139,11 +139,17 @@ func certOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-func TestPrivateAuthorities(t *testing.T) {
-	tr, _ := demo()
-	s := httptest.NewUnstartedServer(tr)
+// tlsServer is a loopback server that does not report clients who do not trust it.
+func tlsServer(h http.Handler) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = quiet()
 	s.StartTLS()
+	return s
+}
+
+func TestPrivateAuthorities(t *testing.T) {
+	tr, _ := demo()
+	s := tlsServer(tr)
 	defer s.Close()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ca.pem")
@@ -217,7 +223,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestProxies(t *testing.T) {
 	tr, _ := demo()
-	behind := httptest.NewTLSServer(tr)
+	behind := tlsServer(tr)
 	defer behind.Close()
 	plainer := httptest.NewServer(tr)
 	defer plainer.Close()
@@ -270,10 +276,7 @@ func TestProxies(t *testing.T) {
 }
 
 func TestTransportSettings(t *testing.T) {
-	tr, err := newTransport(func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTransport(func(string) string { return "" }, nil)
 	if tr.TLSClientConfig.MinVersion < tls.VersionTLS12 || tr.TLSClientConfig.InsecureSkipVerify || tr.ResponseHeaderTimeout == 0 || !tr.DisableCompression {
 		t.Error("the transport is not ours")
 	}

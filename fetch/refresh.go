@@ -93,7 +93,7 @@ func (m *Marketplace) receive(r io.Reader, size int64) (*download, error) {
 	}
 	if d.size == 0 {
 		d.drop()
-		return nil, final{errors.New("the index is empty")}
+		return nil, final{fmt.Errorf("reading the index of %s: it is empty", m.Location())}
 	}
 	return d, nil
 }

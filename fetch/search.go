@@ -3,8 +3,11 @@ package fetch
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A hit is a line of the text that matches, with its rank.
@@ -15,13 +18,15 @@ type hit struct {
 
 // A matcher is a query in the form of the text records.
 type matcher struct {
-	words                      [][]byte
-	anchor                     []byte // the longest word: it is looked for first, as it is the rarest
-	tag, typ, scope, requires_ []byte
+	words                     [][]byte
+	anchor                    []byte // the longest word: it is looked for first, as it is the rarest
+	filters                   bool
+	tag, typ, scope, requires []byte
 }
 
 func newMatcher(q Query) *matcher {
-	m := &matcher{tag: []byte(fold(q.Tag)), typ: []byte(fold(q.Type)), scope: []byte(fold(q.Scope)), requires_: []byte(fold(q.Requires))}
+	m := &matcher{tag: []byte(fold(q.Tag)), typ: []byte(fold(q.Type)), scope: []byte(fold(q.Scope)), requires: []byte(fold(q.Requires))}
+	m.filters = q.Tag+q.Type+q.Scope+q.Requires != ""
 	for _, w := range q.Words {
 		for _, part := range strings.Fields(fold(w)) {
 			m.words = append(m.words, []byte(part))
@@ -35,49 +40,72 @@ func newMatcher(q Query) *matcher {
 	return m
 }
 
-// hits gives all matching lines, best first, then by id.
-func (s *side) hits(m *matcher) ([]hit, error) {
-	var hits []hit
-	err := s.chunks(func(off int64, lines []byte) bool {
-		for at := 0; at < len(lines); {
-			start := at
-			if len(m.anchor) > 0 {
-				n := bytes.Index(lines[at:], m.anchor)
-				if n < 0 {
-					break
+// hits gives the matching lines, best first, then by id; at most limit when that is not 0. The text is cut into a part
+// for each processor.
+func (s *side) hits(m *matcher, limit int) ([]hit, error) {
+	bounds, err := s.parts(runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, err
+	}
+	found, errs := make([][]hit, len(bounds)-1), make([]error, len(bounds)-1)
+	var wg sync.WaitGroup
+	for i := range found {
+		wg.Go(func() {
+			errs[i] = s.chunks(bounds[i], bounds[i+1], func(off int64, lines []byte) {
+				found[i] = m.scan(found[i], off, lines)
+				if limit > 0 && len(found[i]) > 4*limit+1000 {
+					found[i] = best(found[i], limit)
 				}
-				start = bytes.LastIndexByte(lines[:at+n], lineEnd) + 1
-			}
-			end := start + bytes.IndexByte(lines[start:], lineEnd)
-			if score, ok := m.match(lines[start:end]); ok {
-				hits = append(hits, hit{off + int64(start), score})
-			}
-			at = end + 1
-		}
-		return false
-	})
+			})
+		})
+	}
+	wg.Wait()
+	return best(slices.Concat(found...), limit), errors.Join(errs...)
+}
+
+// best sorts hits and keeps the first limit.
+func best(hits []hit, limit int) []hit {
 	slices.SortFunc(hits, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.textOff, b.textOff))
 	})
-	return hits, err
+	if limit > 0 && len(hits) > limit {
+		hits = hits[:limit]
+	}
+	return hits
+}
+
+// scan appends the hits among whole lines, which start at off in the text.
+func (m *matcher) scan(hits []hit, off int64, lines []byte) []hit {
+	for at := 0; at < len(lines); {
+		start := at
+		if len(m.anchor) > 0 {
+			n := bytes.Index(lines[at:], m.anchor)
+			if n < 0 {
+				break
+			}
+			start = bytes.LastIndexByte(lines[at:at+n], lineEnd) + 1 + at
+		}
+		end := start + bytes.IndexByte(lines[start:], lineEnd)
+		if score, ok := m.match(lines[start:end]); ok {
+			hits = append(hits, hit{off + int64(start), score})
+		}
+		at = end + 1
+	}
+	return hits
 }
 
 // match judges one line. A line that is not a text record matches nothing.
 func (m *matcher) match(line []byte) (score int, ok bool) {
 	var f [fieldCount][]byte
-	for i := range f {
-		var more bool
-		f[i], line, more = bytes.Cut(line, []byte{fieldSep})
-		if more != (i < fieldCount-1) {
+	for i := range fieldCount - 1 {
+		n := bytes.IndexByte(line, fieldSep)
+		if n < 0 {
 			return 0, false
 		}
+		f[i], line = line[:n], line[n+1:]
 	}
-	kind := bytes.SplitN(f[fieldKind], []byte{itemSep}, 3)
-	if len(kind) < 3 ||
-		len(m.typ) > 0 && !bytes.Equal(m.typ, kind[0]) ||
-		len(m.scope) > 0 && !bytes.Equal(m.scope, kind[1]) ||
-		len(m.requires_) > 0 && !hasItem(kind[2], m.requires_) ||
-		len(m.tag) > 0 && !hasItem(f[fieldTags], m.tag) {
+	f[fieldKind] = line
+	if m.filters && !m.passes(&f) {
 		return 0, false
 	}
 	for _, w := range m.words {
@@ -90,26 +118,32 @@ func (m *matcher) match(line []byte) (score int, ok bool) {
 	return score, true
 }
 
+// passes applies the filters.
+func (m *matcher) passes(f *[fieldCount][]byte) bool {
+	typ, rest, _ := bytes.Cut(f[fieldKind], []byte{itemSep})
+	scope, requires, _ := bytes.Cut(rest, []byte{itemSep})
+	return (len(m.typ) == 0 || bytes.Equal(m.typ, typ)) &&
+		(len(m.scope) == 0 || bytes.Equal(m.scope, scope)) &&
+		(len(m.requires) == 0 || hasItem(requires, m.requires)) &&
+		(len(m.tag) == 0 || hasItem(f[fieldTags], m.tag))
+}
+
 // rank says how well a word fits: where it stands matters most, then whether it is a whole word or begins one.
 func rank(f *[fieldCount][]byte, w []byte) int {
 	if bytes.Equal(f[fieldKey], w) {
 		return 100
 	}
-	best := 0
-	for _, r := range [...]struct{ field, whole, begins, inside int }{
-		{fieldKey, 60, 45, 25}, {fieldName, 50, 40, 20}, {fieldTags, 35, 22, 12}, {fieldDescription, 15, 10, 5},
-	} {
-		switch fit(f[r.field], w) {
-		case whole:
-			best = max(best, r.whole)
-		case begins:
-			best = max(best, r.begins)
-		case inside:
-			best = max(best, r.inside)
+	top := 0
+	for i := range weights {
+		if r := &weights[i]; r[whole] > top { // else the field cannot do better
+			top = max(top, r[fit(f[i], w)])
 		}
 	}
-	return best
+	return top
 }
+
+// weights are the ranks of a word by field (fieldKey to fieldDescription) and fitness.
+var weights = [...][4]int{{0, 25, 45, 60}, {0, 20, 40, 50}, {0, 12, 22, 35}, {0, 5, 10, 15}}
 
 type fitness uint8
 
@@ -171,14 +205,13 @@ func (s *side) near(key string) []string {
 		cost int
 	}
 	var found []candidate
-	_ = s.chunks(func(_ int64, lines []byte) bool {
+	_ = s.chunks(0, s.textLen, func(_ int64, lines []byte) {
 		for line := range bytes.Lines(lines) {
 			k, _, _ := bytes.Cut(line, []byte{fieldSep})
 			if cost, ok := nearness(key, k); ok && len(found) < 1000 {
 				found = append(found, candidate{string(k), cost})
 			}
 		}
-		return false
 	})
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
 	var ids []string

@@ -155,24 +155,38 @@ func (s *side) at(textOff int64) (i int, err error) {
 // scanChunk is how much text is looked at in one go: large enough for few reads, small enough for the processor's cache.
 const scanChunk = 64 * pageSize
 
-// chunks calls look with consecutive pieces of the text, each made of whole lines. stop ends it early.
-func (s *side) chunks(look func(off int64, lines []byte) (stop bool)) error {
+// parts cuts the text into at most n parts of whole lines and gives their bounds.
+func (s *side) parts(n int) ([]int64, error) {
+	bounds := []int64{0}
+	for i := 1; i < n && s.textLen > scanChunk; i++ {
+		p, err := s.place(make([]byte, 2*pageSize), s.count*i/n)
+		if err != nil {
+			return nil, err
+		}
+		if p.textOff < bounds[len(bounds)-1] {
+			return nil, errDamaged
+		}
+		bounds = append(bounds, p.textOff)
+	}
+	return append(bounds, s.textLen), nil
+}
+
+// chunks calls look with consecutive pieces of a part of the text, each made of whole lines.
+func (s *side) chunks(off, end int64, look func(off int64, lines []byte)) error {
 	buf := make([]byte, scanChunk+2*pageSize)
 	base := int64(s.count) * recordSize
-	for off := int64(0); off < s.textLen; {
-		n := min(scanChunk, s.textLen-off)
+	for off < end {
+		n := min(scanChunk, end-off)
 		b, err := s.read(buf, base+off, n)
 		if err != nil {
 			return err
 		}
-		end := bytes.LastIndexByte(b, lineEnd) + 1
-		if end == 0 { // a line is far shorter than a chunk
+		last := bytes.LastIndexByte(b, lineEnd) + 1
+		if last == 0 { // a line is far shorter than a chunk
 			return errDamaged
 		}
-		if look(off, b[:end]) {
-			return nil
-		}
-		off += int64(end)
+		look(off, b[:last])
+		off += int64(last)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -50,9 +49,17 @@ func openSource(o Options, note func(Event)) (source, error) {
 }
 
 // isURL tells a URL from a path; "C:\x" and "C:x" are paths.
-func isURL(s string) bool { return urlStart.MatchString(s) }
+func isURL(s string) bool {
+	scheme, _, ok := strings.Cut(s, ":")
+	if !ok || len(scheme) < 2 || !isLetter(scheme[0]) {
+		return false
+	}
+	return !strings.ContainsFunc(scheme, func(r rune) bool {
+		return r > 0x7e || !isLetter(byte(r)) && (r < '0' || r > '9') && !strings.ContainsRune("+.-", r)
+	})
+}
 
-var urlStart = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func fileURLSource(o Options) (source, error) {
 	s := o.Location

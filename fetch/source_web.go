@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A webSource is a marketplace over HTTP.
@@ -30,19 +31,21 @@ func newWebSource(o Options, note func(Event)) (*webSource, error) {
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return nil, fmt.Errorf("%s: a marketplace's address has no query and no fragment", plain(u))
 	}
-	c, err := newClient(o, u, note)
-	if err != nil {
-		return nil, err
-	}
 	base := &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/")}
-	return &webSource{base: base, c: c}, nil
+	return &webSource{base: base, c: newClient(o, u, note)}, nil
 }
 
-var unsafeInName = regexp.MustCompile(`[^a-z0-9.-]`)
+// unsafeInName replaces what may not stand in a file name.
+func unsafeInName(r rune) rune {
+	if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+		return r
+	}
+	return '_'
+}
 
 func (s *webSource) id() (location, name string) {
 	location = plain(s.base)
-	name = unsafeInName.ReplaceAllString(s.base.Hostname(), "_")
+	name = strings.Map(unsafeInName, s.base.Hostname())
 	if location != "https://"+name {
 		name += "-" + shortHash(location)
 	}
@@ -64,7 +67,10 @@ func (s *webSource) at(name string) *url.URL {
 }
 
 func (s *webSource) index(ctx context.Context, known validators, take func(io.Reader, int64) error) (now validators, unchanged bool, err error) {
-	q := question{url: s.at(indexName), header: http.Header{}, what: "the index"}
+	q := question{url: s.at(indexName), header: http.Header{}, what: "the index", tries: retries}
+	if known != (validators{}) {
+		q.tries = retriesCached
+	}
 	switch {
 	case known.ETag != "":
 		q.header.Set("If-None-Match", known.ETag)
@@ -95,7 +101,7 @@ func startsMarkup(head []byte) bool {
 }
 
 func (s *webSource) file(ctx context.Context, name string, about Event, take func(io.Reader, int64, string) error) error {
-	q := question{url: s.at(name), what: fmt.Sprintf("%q", about.File), about: about}
+	q := question{url: s.at(name), what: fmt.Sprintf("%q", about.File), about: about, tries: retries}
 	return s.c.get(ctx, q, func(resp *http.Response) error {
 		page := &pageGuard{r: resp.Body}
 		err := take(page, resp.ContentLength, resp.Request.URL.Host)
@@ -124,6 +130,8 @@ func (p *pageGuard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-var pageStart = regexp.MustCompile(`(?i)^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.{0,300}?-->\s*)*<(!doctype html|html|head|body|script|meta|title)\b`)
+var pageStart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.{0,300}?-->\s*)*<(!doctype html|html|head|body|script|meta|title)\b`)
+})
 
-func (p *pageGuard) isPage() bool { return pageStart.Match(p.head) }
+func (p *pageGuard) isPage() bool { return pageStart().Match(p.head) }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -37,15 +36,15 @@ type store struct {
 
 func newStore(dir *cacheDir, name string, now func() time.Time) *store { return &store{dir, name, now} }
 
-func (s *store) pointerFile() string { return path.Join(indexDir, s.name+".json") }
+func (s *store) pointerFile() string { return s.name + ".json" }
 
 func (s *store) file(digest, kind string) string {
-	return path.Join(indexDir, s.name+"@"+digest[:16]+"."+kind)
+	return s.name + "@" + digest[:16] + "." + kind
 }
 
 // load reads the pointer; nil when there is none that can be used.
 func (s *store) load() (*pointer, error) {
-	data, err := atomicfile.Read(filepath.Join(s.dir.path, indexDir, s.name+".json"), pointerLimit)
+	data, err := atomicfile.Read(filepath.Join(s.dir.path, indexDir, s.pointerFile()), pointerLimit)
 	if isMissing(err) {
 		return nil, nil
 	}
@@ -78,7 +77,7 @@ func (s *store) cached() (*pointer, *Index, error) {
 // open opens the index that p names; nil when its files are not what p says. A missing or damaged side file is built
 // again.
 func (s *store) open(p *pointer) *Index {
-	root, err := s.dir.root(false)
+	root, err := s.dir.sub(indexDir, false)
 	if err != nil {
 		return nil
 	}
@@ -115,10 +114,13 @@ func (s *store) openSide(root *os.Root, p *pointer) *side {
 // rebuild makes the side file of ix from its body. A cache that cannot be written does not stop it.
 func (s *store) rebuild(ix *Index) error {
 	built, err := ix.build()
-	if err == nil {
-		_ = s.dir.put(s.file(ix.digest, "side"), built)
+	if err != nil {
+		return err
 	}
-	return err
+	if root, err := s.dir.sub(indexDir, true); err == nil {
+		_ = putFile(root, s.file(ix.digest, "side"), built)
+	}
+	return nil
 }
 
 // A download is an index that has just come in, in memory or in a temporary file.
@@ -147,7 +149,11 @@ func (s *store) take(r io.Reader, keep bool) (*download, error) {
 		}
 		return &download{mem: mem, digest: sha256.Sum256(mem), size: int64(len(mem))}, nil
 	}
-	t, err := s.dir.newTemp(indexDir)
+	root, err := s.dir.sub(indexDir, true)
+	var t *temp
+	if err == nil {
+		t, err = newTemp(root)
+	}
 	if err != nil {
 		return nil, final{fmt.Errorf("writing the cached index of %q: %w", s.name, err)}
 	}
@@ -181,29 +187,29 @@ func (d *download) bytes() ([]byte, error) {
 
 // commit puts an index in place: its files, then the pointer, then what nobody names any more is removed.
 func (s *store) commit(ctx context.Context, p *pointer, d *download, built []byte) error {
-	return s.locked(ctx, func() error {
-		if err := s.put(p.Digest, d, built); err != nil {
+	return s.locked(ctx, func(root *os.Root) error {
+		if err := d.tmp.keep(s.file(p.Digest, "body")); err != nil {
 			return err
 		}
-		return s.point(p)
+		if err := putFile(root, s.file(p.Digest, "side"), built); err != nil {
+			return err
+		}
+		return s.point(root, p)
 	})
 }
 
 // confirm notes that the marketplace still has the index that p names.
 func (s *store) confirm(ctx context.Context, p *pointer) error {
-	return s.locked(ctx, func() error {
+	return s.locked(ctx, func(root *os.Root) error {
 		if now, err := s.load(); err != nil || now != nil && now.Digest != p.Digest {
 			return err // another process was quicker; its word is newer
 		}
-		return s.point(p)
+		return s.point(root, p)
 	})
 }
 
-func (s *store) locked(ctx context.Context, do func() error) error {
-	root, err := s.dir.root(true)
-	if err == nil {
-		err = root.MkdirAll(indexDir, 0o700)
-	}
+func (s *store) locked(ctx context.Context, do func(*os.Root) error) error {
+	root, err := s.dir.sub(indexDir, true)
 	if err != nil {
 		return err
 	}
@@ -212,18 +218,11 @@ func (s *store) locked(ctx context.Context, do func() error) error {
 		return err
 	}
 	defer unlock()
-	return do()
-}
-
-func (s *store) put(digest string, d *download, built []byte) error {
-	if err := d.tmp.keep(s.file(digest, "body")); err != nil {
-		return err
-	}
-	return s.dir.put(s.file(digest, "side"), built)
+	return do(root)
 }
 
 // point writes the pointer, unknown members of the present one kept, and sweeps.
-func (s *store) point(p *pointer) error {
+func (s *store) point(root *os.Root, p *pointer) error {
 	if old, err := s.load(); err != nil {
 		return err
 	} else if old != nil {
@@ -233,15 +232,11 @@ func (s *store) point(p *pointer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.dir.put(s.pointerFile(), data); err != nil {
-		return err
-	}
-	root, err := s.dir.root(true)
-	if err != nil {
+	if err := putFile(root, s.pointerFile(), data); err != nil {
 		return err
 	}
 	own := s.name + "@"
-	sweep(root, indexDir, s.now(), func(name string) bool {
+	sweep(root, s.now(), func(name string) bool {
 		return strings.HasPrefix(name, own) && !strings.HasPrefix(name, own+p.Digest[:16]+".")
 	})
 	return nil

@@ -10,19 +10,57 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
 )
 
-// newTransport is our own transport. Proxies and certificate authorities come from env, read once.
-// HTTP/1.1 with kept-alive connections is chosen over HTTP/2: for many small files it was faster in BenchmarkInstall,
-// and one stalled connection does not hold back the others.
-func newTransport(env func(string) string) (*http.Transport, error) {
-	roots, err := rootsFrom(env)
+// ownTransport makes its connections when they are needed: reading the certificate authorities costs more than all the
+// rest of a start, and a cached index or plain loopback needs none.
+type ownTransport struct {
+	plain, secure func() (*http.Transport, error)
+}
+
+func newOwnTransport(env func(string) string) *ownTransport {
+	return &ownTransport{
+		plain: sync.OnceValues(func() (*http.Transport, error) { return newTransport(env, nil), nil }),
+		secure: sync.OnceValues(func() (*http.Transport, error) {
+			roots, err := rootsFrom(env)
+			if err != nil {
+				return nil, final{err}
+			}
+			return newTransport(env, roots), nil
+		}),
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o *ownTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	pick := o.secure
+	if req.URL.Scheme == "http" {
+		pick = o.plain
+	}
+	t, err := pick()
 	if err != nil {
 		return nil, err
 	}
+	return t.RoundTrip(req)
+}
+
+// CloseIdleConnections implements the optional interface of http.Client.
+func (o *ownTransport) CloseIdleConnections() {
+	for _, made := range []func() (*http.Transport, error){o.plain, o.secure} {
+		if t, err := made(); err == nil {
+			t.CloseIdleConnections()
+		}
+	}
+}
+
+// newTransport makes connections through the proxies of env to hosts that roots (nil: the system's) vouch for.
+// HTTP/1.1 with kept-alive connections is chosen over HTTP/2: for many small files it was faster in BenchmarkInstall,
+// and one stalled connection does not hold back the others.
+func newTransport(env func(string) string, roots *x509.CertPool) *http.Transport {
 	dialer := &net.Dialer{Timeout: connectLimit, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
 		Proxy:                  proxyFrom(env),
@@ -31,13 +69,14 @@ func newTransport(env func(string) string) (*http.Transport, error) {
 		ResponseHeaderTimeout:  answerLimit,
 		MaxResponseHeaderBytes: headerLimit,
 		MaxIdleConnsPerHost:    parallelFiles,
+		ReadBufferSize:         2 * copyBuffer, // most files come in one or two reads
 		IdleConnTimeout:        90 * time.Second,
 		DisableCompression:     true,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		Protocols:              new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
-	return t, nil
+	return t
 }
 
 // proxyFrom reads the proxy variables in both cases. The lower-case one wins, as in other tools.

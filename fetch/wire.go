@@ -79,12 +79,25 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// because prefers our own reason for a cancelled context over the transport's "context canceled".
+// CloseIdleConnections implements the optional interface of http.Client.
+func (w *wire) CloseIdleConnections() {
+	if c, ok := w.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// because prefers our own reason for a cancelled context over what the transport makes of it: "context canceled", or
+// "use of closed network connection" where a read was under way.
 func because(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || isStall(cause)) {
 		return cause
 	}
 	return err
+}
+
+// isStall tells whether we ended the wait ourselves.
+func isStall(err error) bool {
+	return errors.Is(err, errNoAnswer) || errors.Is(err, errStalled) || errors.Is(err, errDrip)
 }
 
 // A watched body ends itself when it stalls or drips.

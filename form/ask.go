@@ -75,9 +75,6 @@ type screen struct {
 
 // form shows the questions as a huh form until all are answered.
 func (s *session) form(ctx context.Context, title string, entries []*entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
 	look := theme(s.t.Color)
 	sc := &screen{s: s, title: title, room: leastHeight}
 	for _, e := range entries {

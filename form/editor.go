@@ -41,8 +41,6 @@ func (e *editor) paste(text string, multiline bool) error {
 	return e.insert(text)
 }
 
-func (e *editor) clear() { e.text, e.at = "", 0 }
-
 // before and after are the sizes of the characters beside the cursor, 0 at the ends.
 func (e *editor) before() int {
 	_, n := utf8.DecodeLastRuneInString(e.text[:e.at])

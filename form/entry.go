@@ -10,9 +10,6 @@ import (
 	"skald-connectors/manifest"
 )
 
-// shortSecret is the length below which the redactor cannot use a value as a pattern (security.md H27).
-const shortSecret = 8
-
 // An entry is one question with its state, whatever draws it.
 type entry struct {
 	q       Question
@@ -158,15 +155,15 @@ func (e *entry) check(text string) (clean string, notes []string, err error) {
 	if e.same != nil && text != e.same.value {
 		return "", nil, errors.New("the two are not the same")
 	}
+	if e.must || e.want != "" {
+		return text, nil, nil // not a connector's value: its rules do not apply
+	}
 	clean, notes, err = e.q.Field.Check(text)
 	if err != nil {
 		return "", nil, err
 	}
 	for i := range notes {
 		notes[i] = Clean(notes[i])
-	}
-	if n := utf8.RuneCountInString(clean); e.q.Field.Secret && !e.must && n > 0 && n < shortSecret {
-		notes = append(notes, fmt.Sprintf("it has only %s, too short to be taken out of logs", plural(n, "character")))
 	}
 	return clean, notes, nil
 }

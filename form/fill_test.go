@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,6 +46,17 @@ func TestFillTyped(t *testing.T) {
 	c.hidden(canary)
 	if s := c.text(); s != "" {
 		t.Errorf("left on the screen:\n%s", s)
+	}
+}
+
+func TestNoColour(t *testing.T) {
+	for _, colored := range []bool{false, true} {
+		c := start(t, script{Term: xterm, Color: colored, Fields: []scripted{host, apiKey}}, 80, 24)
+		c.steps("1 of 2", "\r", "required", "\x1b")
+		c.finish()
+		if got := regexp.MustCompile(`\x1b\[([0-9;]*;)?[349][0-7]m`).MatchString(c.output()); got != colored {
+			t.Errorf("Color %v: colours in the output: %v", colored, got)
+		}
 	}
 }
 
@@ -150,8 +162,8 @@ func TestWrongInputIsSaidUnderTheField(t *testing.T) {
 
 func TestNotesAsk(t *testing.T) {
 	c := start(t, script{Term: xterm, Fields: []scripted{apiKey, last}}, 80, 24)
-	c.steps("1 of 2", "abc\r", "it has only 3 characters, too short to be taken out of logs", "d", "4 characters", "\r",
-		"only 4 characters", "\r", "2 of 2", bracketed(" spaced")+"\r", "Enter takes it as it is.", "\r")
+	c.steps("1 of 2", "abc\r", "a secret this short", "d", "> 4 characters", "\r",
+		"a secret this short", "\r", "2 of 2", bracketed(" spaced")+"\r", "Enter takes it as it is.", "\r")
 	if out := c.finish(); out.Values["KEY"] != "abcd" || out.Values["LAST"] != " spaced" {
 		t.Errorf("outcome %+v", out)
 	}

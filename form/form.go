@@ -27,7 +27,8 @@ import (
 	"skald-connectors/manifest"
 )
 
-// ErrAborted says that the person left the question with Ctrl-C or Esc. Callers branch on it (exit 130).
+// ErrAborted says that the person left the question with Ctrl-C or Esc, or that a signal asked the program to end.
+// Callers branch on it (exit 130).
 var ErrAborted = errors.New("aborted")
 
 // ErrNoTerminal says that one of the two files is no terminal, so that nothing can be asked.
@@ -81,6 +82,9 @@ type Option struct{ Value, Label string }
 // Fill asks for the questions in order and returns the answers by field name. Back leads to the question before.
 // The error is ErrAborted, the context's cause, or one of reading and writing the terminal.
 func (t *Terminal) Fill(ctx context.Context, title string, qs []Question) (map[string]Answer, error) {
+	if len(qs) == 0 {
+		return map[string]Answer{}, nil
+	}
 	entries := make([]*entry, len(qs))
 	for i, q := range qs {
 		entries[i] = newEntry(q, t.Home)

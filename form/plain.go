@@ -56,7 +56,7 @@ func (s *session) prompt(ctx context.Context, e *entry) error {
 		if err != nil {
 			return err
 		}
-		if e.q.Field.Secret && text != "" {
+		if e.q.Field.Secret && text != "" && !(e.multiline() && strings.HasPrefix(text, "@")) {
 			s.println("  (" + measure(text, e.multiline()) + ")")
 		}
 		if text == "" && e.buf != "" {

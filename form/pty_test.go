@@ -261,11 +261,6 @@ func (c *console) expect(want string) {
 	c.until("the text "+want, func(s string) bool { return strings.Contains(s, want) })
 }
 
-func (c *console) gone4(unwanted string) {
-	c.t.Helper()
-	c.until("no text "+unwanted, func(s string) bool { return !strings.Contains(s, unwanted) })
-}
-
 // steps sends keys and waits for what they show: expect, send, expect, send, ...
 func (c *console) steps(pairs ...string) {
 	c.t.Helper()

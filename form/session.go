@@ -186,7 +186,7 @@ func (s *session) next(ctx context.Context) (tea.Msg, error) {
 			if sig == os.Interrupt {
 				return nil, ErrAborted
 			}
-			return nil, fmt.Errorf("ended by signal: %v", sig)
+			return nil, fmt.Errorf("%w: ended by signal: %v", ErrAborted, sig)
 		case <-s.stops:
 			return s.suspend(false)
 		case <-s.resizes:
@@ -241,11 +241,7 @@ func hasEscape(b []byte) bool  { return strings.IndexByte(string(b), 0x1b) >= 0 
 // takes the terminal again when it goes on.
 func (s *session) suspend(group bool) (tea.Msg, error) {
 	s.leave()
-	stopHere(group, stopWait)
-	select {
-	case <-s.stops: // our own
-	default:
-	}
+	stopHere(group, s.stops, stopWait)
 	s.drawn = frame{}
 	if err := s.enter(); err != nil {
 		return nil, err

@@ -37,12 +37,16 @@ func watchSize(_ *os.File, resizes chan<- struct{}) (stop func()) {
 // stopHere stops this process, and with group the others of its group as the terminal would, and returns when it goes
 // on. A stop signal is ignored by the kernel where no shell could continue us; then it returns after wait.
 // The stop of ourselves is SIGTTOU: once a Go program has asked for SIGTSTP, its default action cannot be had back.
-func stopHere(group bool, wait time.Duration) {
+// stops is where SIGTSTP is caught: our own must be taken out, or it would stop us a second time.
+func stopHere(group bool, stops <-chan os.Signal, wait time.Duration) {
 	cont := make(chan os.Signal, 1)
 	signal.Notify(cont, syscall.SIGCONT)
 	defer signal.Stop(cont)
-	if group {
-		_ = unix.Kill(0, syscall.SIGTSTP)
+	if group && unix.Kill(0, syscall.SIGTSTP) == nil {
+		select {
+		case <-stops:
+		case <-time.After(wait):
+		}
 	}
 	if unix.Kill(os.Getpid(), syscall.SIGTTOU) != nil {
 		return

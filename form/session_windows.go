@@ -42,7 +42,7 @@ func watchSize(out *os.File, resizes chan<- struct{}) (stop func()) {
 }
 
 // stopHere has no meaning here.
-func stopHere(bool, time.Duration) {}
+func stopHere(bool, <-chan os.Signal, time.Duration) {}
 
 // flushInput throws away what the console has received and nobody has read.
 func flushInput(in *os.File) { _ = windows.FlushConsoleInputBuffer(windows.Handle(in.Fd())) }

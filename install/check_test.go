@@ -156,6 +156,9 @@ func TestSweepIsCareful(t *testing.T) {
 	s := Open(home)
 	ref := mustPut(t, s, v1(), "work")
 	write(t, filepath.Join(home, "state/gone/state/kept.db"), "x")
+	if _, err := s.Remove(context.Background(), "gone", true); err != nil {
+		t.Fatal(err)
+	}
 	write(t, filepath.Join(home, "connectors/mail/notes.txt"), "mine")
 	write(t, filepath.Join(home, "connectors/desktop.ini"), "mine")
 	write(t, filepath.Join(home, "activations/work.json"), "{}")

@@ -25,8 +25,8 @@ type sweep struct {
 }
 
 // Sweep removes what interrupted commands left (dead stages, what was on its way
-// out), work and version folders that no record names, and state folders without a
-// file in them whose activation is gone. inUse gives, for each activation, the
+// out), work and version folders that no record names, and state folders whose
+// activation is gone and that no person asked to keep. inUse gives, for each activation, the
 // versions that its record names (current and previous); an activation that is not
 // in it is gone. trees are the hashes of the dependencies that the records name. What
 // a living stage may be about to use is left alone.
@@ -252,9 +252,10 @@ func (w *sweep) temps(parent *os.Root, name string) {
 }
 
 // state clears state/<name> of unfinished files, and removes it when its activation
-// is gone and there is no file in it. With a file in it, somebody asked to keep it.
+// is gone, nobody works on it, and no person asked to keep it.
 func (w *sweep) state(parent *os.Root, name string) {
-	if w.working(name) {
+	_, used := w.inUse[name]
+	if w.working(name) || !used && w.store.held(name) {
 		return
 	}
 	root, err := openDir(parent, name, false)
@@ -265,17 +266,9 @@ func (w *sweep) state(parent *os.Root, name string) {
 	for _, d := range durable {
 		w.temps(root, d)
 	}
-	empty := true
-	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			empty = false
-		}
-		return unlessGone(err)
-	})
+	kept := isKept(root)
 	root.Close()
-	if err != nil {
-		w.problems = append(w.problems, fmt.Errorf("listing %q: %w", path.Join(stateDir, name), cause(err)))
-	} else if _, used := w.inUse[name]; empty && !used {
+	if !used && !kept {
 		w.remove(parent, stateDir, name)
 	}
 }
@@ -311,6 +304,9 @@ func (s *Store) Remove(ctx context.Context, name string, keepData bool) ([]strin
 	tops := []string{workDir, stateDir}
 	if keepData {
 		tops = tops[:1]
+		if err := s.keep(name); err != nil {
+			return nil, fmt.Errorf("keeping the data of %q: %w", name, err)
+		}
 	}
 	var removed []string
 	for _, top := range tops {

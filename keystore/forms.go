@@ -3,6 +3,7 @@ package keystore
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -22,7 +23,7 @@ const (
 )
 
 // forms gives every text under which a value of at least minPattern bytes is looked for:
-// as it is, as JSON encoders and encoders of encoded JSON write it, percent-encoded, as base64 at each of the three alignments,
+// as it is, as JSON encoders and encoders of encoded JSON write it, as programming languages quote it, percent-encoded, as base64 at each of the three alignments,
 // as hex, and each long line of it by itself.
 func forms(value string) []string {
 	value = strings.TrimSpace(value)
@@ -30,6 +31,7 @@ func forms(value string) []string {
 	for _, text := range append(layouts(value), lines(value)...) {
 		out = append(out, text)
 		out = append(out, jsonForms(text)...)
+		out = append(out, literalForms(text)...)
 		out = append(out, percentForms(text)...)
 	}
 	for _, text := range base64Forms(value) {
@@ -154,6 +156,63 @@ func (j jsonStyle) unicode(b *strings.Builder, r rune) {
 	}
 	for _, u := range utf16.AppendRune(nil, r) {
 		b.Write([]byte{'\\', 'u', digits[u>>12], digits[u>>8&15], digits[u>>4&15], digits[u&15]})
+	}
+}
+
+// literalForms gives text as the inside of a string literal of Python, Ruby or
+// JavaScript, which is how their error messages show values: "\" doubled, the
+// one quote or the other escaped or neither, other characters as they are, as
+// \xe9 or, in a literal of bytes, as \xc3\xa9.
+func literalForms(text string) []string {
+	var out []string
+	for _, quote := range []string{"", "'", `"`} {
+		for _, ascii := range []bool{false, true} {
+			out = append(out, literal(text, quote, func(b *strings.Builder, r rune, raw string) {
+				if ascii || r < 0x20 || r == 0x7f {
+					escapeRune(b, r)
+				} else {
+					b.WriteString(raw)
+				}
+			}))
+		}
+		out = append(out, literal(text, quote, func(b *strings.Builder, _ rune, raw string) {
+			for _, c := range []byte(raw) {
+				b.Write([]byte{'\\', 'x', lowerDigits[c>>4], lowerDigits[c&15]})
+			}
+		}))
+	}
+	return out
+}
+
+// literal escapes backslash, quote and the white space that has a short
+// escape; odd writes what is not printable ASCII.
+func literal(text, quote string, odd func(b *strings.Builder, r rune, raw string)) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == '\n', r == '\r', r == '\t', r == '\\':
+			b.WriteString(shortEscapes[r])
+		case quote != "" && text[i:i+n] == quote:
+			b.WriteString(`\` + quote)
+		case r < 0x20 || r > 0x7e:
+			odd(&b, r, text[i:i+n])
+		default:
+			b.WriteRune(r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+func escapeRune(b *strings.Builder, r rune) {
+	switch {
+	case r < 0x100:
+		fmt.Fprintf(b, `\x%02x`, r)
+	case r < 0x10000:
+		fmt.Fprintf(b, `\u%04x`, r)
+	default:
+		fmt.Fprintf(b, `\U%08x`, r)
 	}
 }
 

@@ -32,9 +32,21 @@ type guard struct {
 	chain       Keychain
 	interactive bool
 	notice      func(string)
+	limit       time.Duration
 
 	mu   sync.Mutex
 	dead bool
+}
+
+func newGuard(o Options) *guard {
+	g := &guard{chain: o.Keychain, interactive: o.Interactive, notice: o.Notice, limit: keychainLimit}
+	if g.chain == nil {
+		g.chain = osKeychain{interactive: o.Interactive}
+	}
+	if o.Interactive {
+		g.limit = keychainPatience
+	}
+	return g
 }
 
 func (g *guard) get(ctx context.Context, user string) (string, error) {
@@ -62,10 +74,6 @@ func (g *guard) call(ctx context.Context, op string, do func() (string, error)) 
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("%s: %w", op, err)
 	}
-	limit := keychainLimit
-	if g.interactive {
-		limit = keychainPatience
-	}
 	type answer struct {
 		value string
 		err   error
@@ -75,7 +83,7 @@ func (g *guard) call(ctx context.Context, op string, do func() (string, error)) 
 		v, err := recovered(do)
 		done <- answer{v, err}
 	}()
-	end, tell := time.NewTimer(limit), time.NewTimer(keychainNotice)
+	end, tell := time.NewTimer(g.limit), time.NewTimer(keychainNotice)
 	defer end.Stop()
 	defer tell.Stop()
 	for {
@@ -88,7 +96,7 @@ func (g *guard) call(ctx context.Context, op string, do func() (string, error)) 
 			}
 		case <-end.C:
 			g.dead = true
-			return "", &Error{Kind: TimedOut, Op: op, Err: fmt.Errorf("no answer in %s", limit)}
+			return "", &Error{Kind: TimedOut, Op: op, Err: fmt.Errorf("no answer in %s", g.limit)}
 		case <-ctx.Done():
 			g.dead = true
 			return "", fmt.Errorf("%s: %w", op, ctx.Err())

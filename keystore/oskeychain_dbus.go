@@ -15,6 +15,7 @@ const (
 	secretsName = "org.freedesktop.secrets"
 	secretsPath = dbus.ObjectPath("/org/freedesktop/secrets")
 	loginPath   = dbus.ObjectPath("/org/freedesktop/secrets/collection/login")
+	busOwner    = "org.freedesktop.DBus.NameHasOwner"
 	busStart    = "org.freedesktop.DBus.StartServiceByName"
 	readAlias   = "org.freedesktop.Secret.Service.ReadAlias"
 	collections = "org.freedesktop.Secret.Service.Collections"
@@ -31,8 +32,7 @@ func (k osKeychain) ready() error {
 		return unavailable("there is no session bus", err)
 	}
 	defer conn.Close()
-	var started uint32
-	if err := conn.BusObject().Call(busStart, 0, secretsName, uint32(0)).Store(&started); err != nil {
+	if err := startService(conn); err != nil {
 		return unavailable("no keychain program is on the session bus", err)
 	}
 	collection, err := defaultCollection(conn)
@@ -64,6 +64,16 @@ func sessionBus() (*dbus.Conn, error) {
 		return nil, err
 	}
 	return conn, nil
+}
+
+// startService has the bus start the keychain program, unless it runs: one that
+// a person started by hand need not be one that the bus can start.
+func startService(conn *dbus.Conn) error {
+	var has bool
+	if err := conn.BusObject().Call(busOwner, 0, secretsName).Store(&has); err != nil || has {
+		return err
+	}
+	return conn.BusObject().Call(busStart, 0, secretsName, uint32(0)).Err
 }
 
 // defaultCollection is the collection that go-keyring takes: login, else the

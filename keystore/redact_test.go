@@ -260,7 +260,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add(pemValue, "aaaaaaaaaaaaaaaa", "a\"", []byte(pemValue+strings.Repeat("a", 40)+`"a\""`), 30)
 	f.Add("[redacted:B]", "redacted", "]", []byte("x[redacted:B]redactedredacted]"), 3)
 	f.Fuzz(func(t *testing.T, a, b, short string, text []byte, cut int) {
-		if len(a) > 2000 || len(b) > 2000 || len(text) > 4000 {
+		if len(a) > 400 || len(b) > 100 || len(text) > 1000 {
 			return
 		}
 		r := NewRedactor(handles("A", a, "B", b, "C", short))

@@ -86,7 +86,10 @@ func parseState(src []byte) (*state, error) {
 			return nil, stateError(m.name, err)
 		}
 	}
-	st.extra = top
+	if st.extra = top; hasTwin(top, "format", "backend", "recipient", "item", "wrapped_key", "wrapped_sha256",
+		"key_file", "key_file_made", "chosen_at", "counters") {
+		return nil, errors.New("it has a member whose name differs from a known one by case only")
+	}
 	if st.counters == nil {
 		st.counters = map[string]int64{}
 	}

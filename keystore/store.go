@@ -38,16 +38,7 @@ type Store struct {
 
 // Open prepares a Store. It reads and writes nothing.
 func Open(o Options) *Store {
-	chain := o.Keychain
-	if chain == nil {
-		chain = osKeychain{interactive: o.Interactive}
-	}
-	return &Store{
-		o:     o,
-		guard: &guard{chain: chain, interactive: o.Interactive, notice: o.Notice},
-		work:  workFactor,
-		gate:  make(chan struct{}, 1),
-	}
+	return &Store{o: o, guard: newGuard(o), work: workFactor, gate: make(chan struct{}, 1)}
 }
 
 // Put writes generation gen of the handles of name, and chooses the backend

@@ -215,3 +215,21 @@ func TestConsent(t *testing.T) {
 		t.Errorf("%+v, %v, asked %d, %d items", d, err, asked, len(f.items))
 	}
 }
+
+func TestPrepareAndNames(t *testing.T) {
+	testAllBackends(t, func(t *testing.T, o Options) {
+		s := open(t, o)
+		must(t, s.Prepare(t.Context()))
+		d, err := s.Describe()
+		if err != nil || d.Backend != o.Want || d.Vaults != 0 {
+			t.Errorf("%+v, %v", d, err)
+		}
+		must(t, s.Forget(t.Context()))
+		checkNothingLeft(t, s, o)
+		must(t, errors.Join(s.Put(t.Context(), "b", 1, nil), s.Put(t.Context(), "a.1", 2, nil)))
+		names, err := s.Names()
+		if err != nil || !slices.Equal(names, []string{"a.1", "b"}) {
+			t.Errorf("names %v, %v", names, err)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"skald-connectors/internal/exactjson"
@@ -59,7 +60,9 @@ func parseVault(src []byte) (*vault, error) {
 			return nil, errVault
 		}
 	}
-	v.extra = top
+	if v.extra = top; hasTwin(top, "format", "name", "generation", "counter", "handles") {
+		return nil, errVault
+	}
 	for _, one := range list {
 		h, err := parseHandle(one)
 		if err != nil {
@@ -84,6 +87,9 @@ func parseHandle(one fields) (Handle, error) {
 		if err = (member{"expires_at", &expires}).take(one); err == nil {
 			h.ExpiresAt, err = time.Parse(time.RFC3339Nano, expires)
 		}
+	}
+	if hasTwin(one, "name", "value", "secret", "expires_at") {
+		err = errVault
 	}
 	h.Value = NewSecret(string(value))
 	return h, err
@@ -155,6 +161,17 @@ func (m member) take(from fields) error {
 	}
 	delete(from, m.name)
 	return json.Unmarshal(raw, m.to)
+}
+
+// hasTwin reports a member that is kept for a newer version but differs from a
+// known one by case only: no reader could tell which of them counts.
+func hasTwin(extra fields, known ...string) bool {
+	for name := range extra {
+		if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func withExtra(extra fields) map[string]any {

@@ -170,3 +170,11 @@ func TestSeverityNames(t *testing.T) {
 		}
 	}
 }
+
+func TestPlainVersionsAreSemver(t *testing.T) {
+	for s, want := range map[string]bool{"1.2.3": true, "0.0.0": true, "10.20.30": true, "01.2.3": false, "1.2": false, "1.2.3.4": false, "1..3": false, "": false, "1.2.": false, "1.2.3-rc.1": true, "v1.2.3": true, "1.2.03": false} {
+		if got := isSemver(s); got != want {
+			t.Errorf("isSemver(%q) = %t, want %t", s, got, want)
+		}
+	}
+}

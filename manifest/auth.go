@@ -32,7 +32,9 @@ func (r *reader) auth(obj exactjson.Value) (a Auth, ok bool) {
 	if t, given := get(v, "type"); !given {
 		r.sayMissing(v, "type", Error, "auth-type-missing", "no type, expected none, api_key, password, oauth2 or qr")
 		r.breaks("auth", "it has no type")
-	} else if a.Type = authType(r.text(v, "type")); !knownAuth(a.Type) {
+	} else if text := r.text(v, "type"); text == "" {
+		r.breaks("auth", "its type is not a name")
+	} else if a.Type = authType(text); !knownAuth(a.Type) {
 		r.say(t, Error, "auth-type-unknown", "found %q, expected none, api_key, password, oauth2 or qr", a.Type)
 	}
 	if d, ok := r.object(v, "deliver"); ok {

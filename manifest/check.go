@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -77,12 +78,14 @@ func trimLineEnd(s string) string {
 // truth are the accepted spellings of a boolean; the value becomes true or false.
 var truth = map[string]bool{"true": true, "yes": true, "on": true, "1": true, "false": false, "no": false, "off": false, "0": false}
 
-var numberShape = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var numberShape = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+})
 
 func (f Field) checkType(value string) error {
 	switch f.Type {
 	case "number":
-		if !numberShape.MatchString(value) {
+		if !numberShape().MatchString(value) {
 			return errors.New("not a number")
 		}
 	case "boolean":

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -244,7 +243,7 @@ func (r *reader) files(v exactjson.Value) []File {
 		files = append(files, r.pin(item))
 	}
 	if r.broken == "" {
-		if err := ValidPaths(files); err != nil {
+		if err := validSet(files); err != nil {
 			r.refuse(v, "files-conflict", "%v", err)
 		}
 	}
@@ -280,12 +279,20 @@ func (r *reader) pin(item exactjson.Value) File {
 
 // digest accepts any case and white space around; it gives lower case.
 func digest(s string) (string, bool) {
-	s = strings.ToLower(strings.TrimSpace(s))
-	if len(s) != 64 {
-		return "", false
+	if isDigest(s) {
+		return s, true
 	}
-	_, err := hex.DecodeString(s)
-	return s, err == nil
+	s = strings.ToLower(strings.TrimSpace(s))
+	return s, isDigest(s)
+}
+
+func isDigest(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == 64
 }
 
 // shown describes a value for a message: scalars by their text.

@@ -3,6 +3,7 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -101,6 +102,9 @@ func badPart(part string) string {
 		return "invalid UTF-8"
 	}
 	for _, r := range part {
+		if r >= ' ' && r < 0x7f {
+			continue
+		}
 		// Format characters (bidi overrides, zero-width ones) make two paths
 		// look the same; U+FFFD stands for bytes that were never a name.
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
@@ -114,17 +118,21 @@ func badPart(part string) string {
 // first dot decides, spaces before it do not count.
 func isDeviceName(part string) bool {
 	base, _, _ := strings.Cut(part, ".")
-	base = strings.ToUpper(strings.TrimRight(base, " "))
-	switch base {
-	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$":
-		return true
+	base = strings.TrimRight(base, " ")
+	if len(base) < 3 || len(base) > len("CONOUT$") {
+		return false
 	}
-	number, ok := strings.CutPrefix(base, "COM")
-	if !ok {
-		number, ok = strings.CutPrefix(base, "LPT")
+	for _, name := range deviceNames {
+		if strings.EqualFold(base, name) {
+			return true
+		}
 	}
-	return ok && utf8.RuneCountInString(number) == 1 && strings.ContainsAny(number, "0123456789¹²³")
+	number := base[3:]
+	return (strings.EqualFold(base[:3], "COM") || strings.EqualFold(base[:3], "LPT")) &&
+		utf8.RuneCountInString(number) == 1 && strings.ContainsAny(number, "0123456789¹²³")
 }
+
+var deviceNames = [...]string{"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"}
 
 // reserved says why a folded path may not be shipped, or "".
 func reserved(folded string) string {
@@ -165,20 +173,21 @@ func steering(name string) string {
 // folding, and no file where another one needs a folder. Sizes and their sum
 // are held to the limits. An error names the first offender.
 func ValidPaths(files []File) error {
-	if len(files) > MaxFiles {
-		return fmt.Errorf("%d files; at most %d", len(files), MaxFiles)
-	}
-	seen := make(map[string]string, len(files))
-	var sum int64
 	for _, f := range files {
 		if err := ValidPath(f.Path); err != nil {
 			return err
 		}
-		folded := foldPath(f.Path)
-		if other, ok := seen[folded]; ok {
-			return fmt.Errorf("path %q is the same as %q where case does not count", f.Path, other)
-		}
-		seen[folded] = f.Path
+	}
+	return validSet(files)
+}
+
+// validSet checks what ValidPaths does beyond each path.
+func validSet(files []File) error {
+	if len(files) > MaxFiles {
+		return fmt.Errorf("%d files; at most %d", len(files), MaxFiles)
+	}
+	var sum int64
+	for _, f := range files {
 		if f.Size > MaxFileBytes {
 			return fmt.Errorf("path %q: %d bytes; at most %d", f.Path, f.Size, MaxFileBytes)
 		}
@@ -186,11 +195,25 @@ func ValidPaths(files []File) error {
 			return fmt.Errorf("more than %d bytes in all", MaxBundleBytes)
 		}
 	}
-	for folded, p := range seen {
-		for i := strings.LastIndexByte(folded, '/'); i > 0; i = strings.LastIndexByte(folded[:i], '/') {
-			if file, ok := seen[folded[:i]]; ok {
-				return fmt.Errorf("path %q is a file, and %q needs a folder there", file, p)
-			}
+	return noConflicts(files)
+}
+
+// noConflicts sorts the folded paths with the slash before every other
+// character: what is equal, and a file and what lies below it, are neighbours.
+func noConflicts(files []File) error {
+	type folded struct{ key, path string }
+	list := make([]folded, len(files))
+	for i, f := range files {
+		list[i] = folded{strings.ReplaceAll(foldPath(f.Path), "/", "\x00"), f.Path}
+	}
+	slices.SortStableFunc(list, func(a, b folded) int { return strings.Compare(a.key, b.key) })
+	for i := 1; i < len(list); i++ {
+		before, this := list[i-1], list[i]
+		if before.key == this.key {
+			return fmt.Errorf("path %q is the same as %q where case does not count", this.path, before.path)
+		}
+		if strings.HasPrefix(this.key, before.key) && this.key[len(before.key)] == 0 {
+			return fmt.Errorf("path %q is a file, and %q needs a folder there", before.path, this.path)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"skald-connectors/internal/exactjson"
 )
@@ -93,10 +94,19 @@ func childAt(v exactjson.Value, off int) (exactjson.Value, string) {
 	}
 	for _, m := range v.Members {
 		if off >= m.Value.Start && off < m.Value.End {
-			return m.Value, m.Key
+			return m.Value, pathKey(m.Key)
 		}
 	}
 	return v, ""
+}
+
+// pathKey gives a key as it stands in a path: quoted when it is empty or holds
+// what a terminal would not show.
+func pathKey(key string) string {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(key)
+	}
+	return key
 }
 
 func joinPath(path, key string) string {
@@ -108,8 +118,12 @@ func joinPath(path, key string) string {
 
 // get gives a member; null is the same as absent.
 func get(obj exactjson.Value, key string) (exactjson.Value, bool) {
-	v, ok := obj.Get(key)
-	return v, ok && v.Kind != exactjson.Null
+	for i := range obj.Members {
+		if m := &obj.Members[i]; m.Key == key {
+			return m.Value, m.Value.Kind != exactjson.Null
+		}
+	}
+	return exactjson.Value{}, false
 }
 
 // text reads a string. A number or boolean is taken as its JSON text, loudly.
@@ -144,8 +158,12 @@ func (r *reader) texts(obj exactjson.Value, key string) []string {
 		r.say(v, Warning, "not-an-array", "found a string, expected an array of strings; taken as a list of one")
 		return []string{v.Str}
 	}
-	var list []string
-	for _, item := range r.items(v) {
+	items := r.items(v)
+	if len(items) == 0 {
+		return nil
+	}
+	list := make([]string, 0, len(items))
+	for _, item := range items {
 		if s, ok := r.textOf(item); ok {
 			list = append(list, s)
 		}

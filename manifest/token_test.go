@@ -146,3 +146,14 @@ func TestTokenPlaces(t *testing.T) {
 		}
 	}
 }
+
+func TestPathsShowNoControlCharacters(t *testing.T) {
+	_, diags := parse(t, doc("mcp_config", `{"command":"node","env":{"A\u001b]0;x\u0007":"1","":"2"}}`))
+	var got []string
+	for _, d := range diags {
+		got = append(got, d.Path)
+	}
+	if want := []string{`mcp_config.env."A\x1b]0;x\a"`, `mcp_config.env.""`}; !slices.Equal(got, want) {
+		t.Errorf("paths %q, want %q", got, want)
+	}
+}

@@ -48,8 +48,28 @@ func (r *reader) versionTexts(obj exactjson.Value) (version, date string) {
 }
 
 func isSemver(s string) bool {
+	if isPlainVersion(s) {
+		return true
+	}
 	_, err := semver.StrictNewVersion(strings.TrimPrefix(s, "v"))
 	return err == nil
+}
+
+// isPlainVersion knows 1.2.3 without an allocation, which is what nearly every
+// entry of an index holds.
+func isPlainVersion(s string) bool {
+	digits, dots := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '.' && digits > 0:
+			dots, digits = dots+1, 0
+		case c >= '0' && c <= '9' && digits < 9 && (digits == 0 || s[i-digits] != '0'):
+			digits++
+		default:
+			return false
+		}
+	}
+	return dots == 2 && digits > 0
 }
 
 // DisplayVersion gives the text that stands for an entry's version: its

@@ -67,6 +67,19 @@ func resolve(c Command) (string, error) {
 
 // unusable says what is wrong with c as written, or "". It never quotes a value.
 func unusable(c Command) string {
+	if problem := unusableAnywhere(c); problem != "" {
+		return problem
+	}
+	if fi, err := os.Stat(c.Dir); err != nil {
+		return "working folder " + quote(c.Dir) + ": " + plain(err)
+	} else if !fi.IsDir() {
+		return "working folder " + quote(c.Dir) + " is not a folder"
+	}
+	return ""
+}
+
+// unusableAnywhere is unusable without a look at this machine's files.
+func unusableAnywhere(c Command) string {
 	switch {
 	case len(c.Argv) == 0 || c.Argv[0] == "":
 		return "no program is named"
@@ -79,11 +92,6 @@ func unusable(c Command) string {
 		if strings.IndexByte(kv, '=') < 1 {
 			return "an entry of the environment has no name"
 		}
-	}
-	if fi, err := os.Stat(c.Dir); err != nil {
-		return "working folder " + quote(c.Dir) + ": " + plain(err)
-	} else if !fi.IsDir() {
-		return "working folder " + quote(c.Dir) + " is not a folder"
 	}
 	return ""
 }

@@ -37,7 +37,14 @@ var awkward = map[string]func(args []string){
 }
 
 func TestMain(m *testing.M) {
+	if code, handled := Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
 	maps.Copy(awkward, awkwardHere)
+	if err := prepareHere(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		awkward[os.Args[2]](os.Args[3:])
 		os.Exit(0)
@@ -146,6 +153,42 @@ func childOf(t testing.TB, env []string, args ...string) Command {
 func shell(t testing.TB, env []string, script string, args ...string) Command {
 	t.Helper()
 	return Command{Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Dir: t.TempDir(), Env: append([]string{"PATH=/usr/bin:/bin"}, env...)}
+}
+
+// runIn and startIn grant the working folder, which is the test's own.
+func runIn(ctx context.Context, s *Sandbox, p Policy, c Command, stdin io.Reader) (Result, error) {
+	p.Own = append(p.Own, c.Dir)
+	return s.Run(ctx, p, c, stdin)
+}
+
+func startIn(ctx context.Context, s *Sandbox, p Policy, c Command) (*Process, error) {
+	p.Own = append(p.Own, c.Dir)
+	return s.Start(ctx, p, c)
+}
+
+// openMode opens a real back end, or skips where this machine has it not.
+func openMode(t testing.TB, mode Mode) *Sandbox {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(Options{Mode: mode, Self: exe, Dir: filepath.Join(t.TempDir(), "box"), Path: "/usr/bin:/bin"})
+	if err != nil {
+		if os.Getenv("SKALD_TEST_REQUIRE") != "" && runtime.GOOS == "linux" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return s
+}
+
+// eachSandbox runs one test under every back end of this machine: what a caller
+// sees of a process does not depend on how it is confined.
+func eachSandbox(t *testing.T, test func(t *testing.T, s *Sandbox)) {
+	for _, mode := range []Mode{None, Landlock, Bubblewrap, Combined} {
+		t.Run(string(mode), func(t *testing.T) { test(t, openMode(t, mode)) })
+	}
 }
 
 func plainSandbox(t testing.TB) *Sandbox {

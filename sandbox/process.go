@@ -31,8 +31,9 @@ type Process struct {
 	child   *child
 	limits  Limits
 	began   time.Time
-	streams [3]*os.File // our ends; the first is nil when standard input is empty
-	drain   func()      // set by Run: waits until the output is read, or drainWait
+	streams [3]*os.File     // our ends; the first is nil when standard input is empty
+	drain   func()          // set by Run: waits until the output is read, or drainWait
+	settle  func() []Denial // takes back what was made for the process; nil for nothing
 
 	mu        sync.Mutex
 	termUntil time.Time // end of the grace after TERM; zero before TERM
@@ -52,7 +53,7 @@ func (s *Sandbox) Start(ctx context.Context, p Policy, c Command) (*Process, err
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %q: %w", program(c), err)
 	}
-	proc, err := launch(p.Limits, c, true)
+	proc, err := s.launch(p, c, true)
 	if err != nil {
 		return nil, err
 	}
@@ -101,23 +102,37 @@ func (p *Process) overWithin(d time.Duration) bool {
 
 // launch starts c with three pipes; stdin=false gives it an empty input.
 // Nothing watches the process yet.
-func launch(l Limits, c Command, stdin bool) (*Process, error) {
-	path, err := resolve(c)
-	if err != nil {
-		return nil, err
+func (s *Sandbox) launch(p Policy, c Command, stdin bool) (*Process, error) {
+	path := ""
+	if s.mode != Container { // which looks its programs up itself
+		var err error
+		if path, err = resolve(c); err != nil {
+			return nil, err
+		}
+	} else if problem := unusableAnywhere(c); problem != "" {
+		return nil, &StartError{Program: program(c), Problem: problem, Err: errCommand}
 	}
 	pipes, err := openPipes(stdin)
 	if err != nil {
 		return nil, fmt.Errorf("starting %q: %w", program(c), err)
 	}
 	began := time.Now()
-	ch, err := spawn(path, c, pipes.theirs, l)
+	var ch *child
+	var settle func() []Denial
+	switch s.mode {
+	case None:
+		ch, err = spawn(path, c, pipes.theirs, p.Limits)
+	case Container:
+		ch, settle, err = s.beginContainer(p, c, pipes)
+	default:
+		ch, settle, err = s.begin(p, c, path, pipes)
+	}
 	pipes.closeTheirs()
 	if err != nil {
 		pipes.closeOurs()
 		return nil, err
 	}
-	return &Process{child: ch, limits: l.filled(), began: began, streams: pipes.ours,
+	return &Process{child: ch, limits: p.Limits.filled(), began: began, streams: pipes.ours, settle: settle,
 		hurry: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
@@ -207,6 +222,9 @@ func (p *Process) finish() {
 		r.Code, r.Signal = p.child.reap()
 	default:
 		r.Left++
+	}
+	if p.settle != nil {
+		r.Denied = p.settle()
 	}
 	r.Elapsed = time.Since(p.began)
 	p.closeStdin()

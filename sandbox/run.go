@@ -36,11 +36,11 @@ func (s *Sandbox) Run(ctx context.Context, p Policy, c Command, stdin io.Reader)
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("running %q: %w", program(c), context.Cause(ctx))
 	}
-	l := p.Limits
-	if l.Wall == 0 {
-		l.Wall = defaultWall
+	if p.Limits.Wall == 0 {
+		p.Limits.Wall = defaultWall
 	}
-	proc, err := launch(l, c, stdin != nil)
+	l := p.Limits
+	proc, err := s.launch(p, c, stdin != nil)
 	if err != nil {
 		return Result{}, err
 	}
@@ -57,6 +57,9 @@ func (s *Sandbox) Run(ctx context.Context, p Policy, c Command, stdin io.Reader)
 	r := proc.result
 	r.Stdout, r.StdoutCut = stdout.bytes()
 	r.Stderr, r.StderrCut = stderr.bytes()
+	if r.Code != 0 {
+		r.Denied = append(r.Denied, s.Explain(p, c, append(append([]byte(nil), r.Stdout...), r.Stderr...))...)
+	}
 	if proc.cancelled {
 		return r, fmt.Errorf("running %q: %w", program(c), context.Cause(ctx))
 	}

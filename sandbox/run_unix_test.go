@@ -7,46 +7,45 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
 
 func TestRunResult(t *testing.T) {
-	tests := []struct {
-		name   string
-		script string
-		stdin  string
-		want   Result
-	}{
-		{"exits at once", "exit 0", "", Result{}},
-		{"exit code", "echo out; echo err >&2; exit 7", "", Result{Code: 7, Stdout: []byte("out\n"), Stderr: []byte("err\n")}},
-		{"signal", "kill -KILL $$", "", Result{Code: -1, Signal: "SIGKILL"}},
-		{"input", "cat", "given", Result{Stdout: []byte("given")}},
-		{"input that nobody reads", "exit 3", strings.Repeat("x", 1<<20), Result{Code: 3}},
-		{"no shell between", `printf %s "$1"`, "", Result{Stdout: []byte(`a b;$HOME"*`)}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var stdin io.Reader
-			if tt.stdin != "" {
-				stdin = strings.NewReader(tt.stdin)
-			}
-			got, err := plainSandbox(t).Run(t.Context(), Policy{}, shell(t, nil, tt.script, `a b;$HOME"*`), stdin)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.Code != tt.want.Code || got.Signal != tt.want.Signal || string(got.Stdout) != string(tt.want.Stdout) ||
-				string(got.Stderr) != string(tt.want.Stderr) || got.TimedOut || got.Left != 0 {
-				t.Errorf("got %+v, want %+v", got, tt.want)
-			}
-		})
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		tests := []struct {
+			name   string
+			script string
+			stdin  string
+			want   Result
+		}{
+			{"exits at once", "exit 0", "", Result{}},
+			{"exit code", "echo out; echo err >&2; exit 7", "", Result{Code: 7, Stdout: []byte("out\n"), Stderr: []byte("err\n")}},
+			{"signal", "kill -KILL $$", "", Result{Code: -1, Signal: "SIGKILL"}},
+			{"input", "cat", "given", Result{Stdout: []byte("given")}},
+			{"input that nobody reads", "exit 3", strings.Repeat("x", 1<<20), Result{Code: 3}},
+			{"no shell between", `printf %s "$1"`, "", Result{Stdout: []byte(`a b;$HOME"*`)}},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				var stdin io.Reader
+				if tt.stdin != "" {
+					stdin = strings.NewReader(tt.stdin)
+				}
+				got, err := runIn(t.Context(), s, Policy{}, shell(t, nil, tt.script, `a b;$HOME"*`), stdin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Code != tt.want.Code || got.Signal != tt.want.Signal || string(got.Stdout) != string(tt.want.Stdout) ||
+					string(got.Stderr) != string(tt.want.Stderr) || got.TimedOut || got.Left != 0 {
+					t.Errorf("got %+v, want %+v", got, tt.want)
+				}
+			})
+		}
+	})
 }
 
 func TestEnvironmentIsExact(t *testing.T) {
@@ -63,18 +62,20 @@ func TestEnvironmentIsExact(t *testing.T) {
 }
 
 func TestWorkingFolderAndTerminal(t *testing.T) {
-	c := shell(t, nil, `pwd -P; if ( : </dev/tty ) 2>/dev/null; then echo terminal; fi; read x || echo empty`)
-	got, err := plainSandbox(t).Run(t.Context(), Policy{}, c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := filepath.EvalSymlinks(c.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := dir + "\nempty\n"; string(got.Stdout) != want {
-		t.Errorf("got %q, want %q", got.Stdout, want)
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		c := shell(t, nil, `pwd -P; if ( : </dev/tty ) 2>/dev/null; then echo terminal; fi; read x || echo empty`)
+		got, err := runIn(t.Context(), s, Policy{}, c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := filepath.EvalSymlinks(c.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := dir + "\nempty\n"; string(got.Stdout) != want {
+			t.Errorf("got %q, want %q", got.Stdout, want)
+		}
+	})
 }
 
 func TestOutputIsBounded(t *testing.T) {
@@ -93,52 +94,60 @@ func TestOutputIsBounded(t *testing.T) {
 }
 
 func TestWallLimit(t *testing.T) {
-	limits := Limits{Wall: 400 * time.Millisecond, Grace: 100 * time.Millisecond}
-	tests := []struct {
-		name    string
-		command Command
-		signal  string
-	}{
-		{"ignores TERM", shell(t, nil, "trap '' TERM; exec sleep 300"), "SIGKILL"},
-		{"closes its output and lives on", childOf(t, nil, "mute"), "SIGTERM"},
-		{"stops itself", shell(t, nil, "kill -STOP $$"), "SIGTERM"},
-		{"a child holds the pipe", shell(t, nil, "trap '' TERM; sleep 300 & wait"), "SIGKILL"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := plainSandbox(t).Run(t.Context(), Policy{Limits: limits}, tt.command, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !got.TimedOut || got.Code != -1 || got.Signal != tt.signal || got.Elapsed < limits.Wall || got.Left != 0 {
-				t.Errorf("got %+v", got)
-			}
-			within(t, got.Elapsed, 3*time.Second)
-		})
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		limits := Limits{Wall: 400 * time.Millisecond, Grace: 100 * time.Millisecond}
+		tests := []struct {
+			name    string
+			command Command
+			signal  string
+		}{
+			{"ignores TERM", shell(t, nil, "trap '' TERM; exec sleep 300"), "SIGKILL"},
+			{"closes its output and lives on", childOf(t, nil, "mute"), "SIGTERM"},
+			{"stops itself", shell(t, nil, "kill -STOP $$"), "SIGTERM"},
+			{"a child holds the pipe", shell(t, nil, "trap '' TERM; sleep 300 & wait"), "SIGKILL"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				got, err := runIn(t.Context(), s, Policy{Limits: limits}, tt.command, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !got.TimedOut || got.Code != -1 || got.Signal != tt.signal || got.Elapsed < limits.Wall || got.Left != 0 {
+					t.Errorf("got %+v", got)
+				}
+				within(t, got.Elapsed, 3*time.Second)
+			})
+		}
+	})
 }
 
 func TestGraceIsGiven(t *testing.T) {
-	saved := filepath.Join(t.TempDir(), "saved")
-	p := start(t, childOf(t, nil, "polite", saved))
-	line(t, p, "ready")
-	got := p.Close(Ladder{Term: 10 * time.Second})
-	if _, err := os.Stat(saved); err != nil || got.Code != 0 || got.Signal != "" {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	within(t, got.Elapsed, 5*time.Second)
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		c := childOf(t, nil, "polite")
+		saved := filepath.Join(c.Dir, "saved")
+		c.Argv = append(c.Argv, saved)
+		p := start(t, s, c)
+		line(t, p, "ready")
+		got := p.Close(Ladder{Term: 10 * time.Second})
+		if _, err := os.Stat(saved); err != nil || got.Code != 0 || got.Signal != "" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		within(t, got.Elapsed, 5*time.Second)
+	})
 }
 
 func TestGrandchildHoldsThePipe(t *testing.T) {
-	// The shell ends at once, its child would keep the pipe for minutes.
-	got, err := plainSandbox(t).Run(t.Context(), Policy{}, shell(t, nil, "sleep 300 & echo done; exit 4"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Code != 4 || got.TimedOut || string(got.Stdout) != "done\n" {
-		t.Errorf("got %+v", got)
-	}
-	within(t, got.Elapsed, 5*time.Second)
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		// The shell ends at once, its child would keep the pipe for minutes.
+		got, err := runIn(t.Context(), s, Policy{}, shell(t, nil, "sleep 300 & echo done; exit 4"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Code != 4 || got.TimedOut || string(got.Stdout) != "done\n" {
+			t.Errorf("got %+v", got)
+		}
+		within(t, got.Elapsed, 5*time.Second)
+	})
 }
 
 func TestLastWordsOfGrandchildren(t *testing.T) {
@@ -150,62 +159,68 @@ func TestLastWordsOfGrandchildren(t *testing.T) {
 }
 
 func TestContextEndsRun(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	in, feed := io.Pipe()
-	why := errors.New("asked to stop")
-	go func() {
-		_, _ = feed.Write([]byte("x")) // returns when Run reads, so after the start
-		cancel(why)
-	}()
-	got, err := plainSandbox(t).Run(ctx, Policy{Limits: Limits{Grace: 50 * time.Millisecond}}, childOf(t, nil, "stubborn"), in)
-	if !errors.Is(err, why) || got.TimedOut || got.Signal == "" {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	within(t, got.Elapsed, 3*time.Second)
-	if _, err := plainSandbox(t).Run(ctx, Policy{}, childOf(t, nil, "exit", "0"), nil); !errors.Is(err, why) {
-		t.Errorf("cancelled before the start: %v", err)
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		in, feed := io.Pipe()
+		why := errors.New("asked to stop")
+		go func() {
+			_, _ = feed.Write([]byte("x")) // returns when Run reads, so after the start
+			cancel(why)
+		}()
+		got, err := runIn(ctx, s, Policy{Limits: Limits{Grace: 50 * time.Millisecond}}, childOf(t, nil, "stubborn"), in)
+		if !errors.Is(err, why) || got.TimedOut || got.Signal == "" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		within(t, got.Elapsed, 3*time.Second)
+		if _, err := runIn(ctx, s, Policy{}, childOf(t, nil, "exit", "0"), nil); !errors.Is(err, why) {
+			t.Errorf("cancelled before the start: %v", err)
+		}
+	})
 }
 
 func TestProcessCloseLadder(t *testing.T) {
-	tests := []struct {
-		name   string
-		child  []string
-		ladder Ladder
-		want   Result
-	}{
-		{"ends at the end of input", []string{"echo"}, Ladder{Stdin: 10 * time.Second, Term: 10 * time.Second}, Result{}},
-		{"ends at TERM", []string{"mute"}, Ladder{Stdin: 50 * time.Millisecond, Term: 10 * time.Second}, Result{Code: -1, Signal: "SIGTERM"}},
-		{"ends at KILL", []string{"stubborn"}, Ladder{Stdin: 50 * time.Millisecond, Term: 50 * time.Millisecond}, Result{Code: -1, Signal: "SIGKILL"}},
-		{"at once", []string{"stubborn"}, Ladder{}, Result{Code: -1, Signal: "SIGKILL"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := start(t, childOf(t, nil, tt.child...))
-			if tt.child[0] != "echo" {
-				line(t, p, "ready")
-			}
-			got := p.Close(tt.ladder)
-			if got.Code != tt.want.Code || got.Signal != tt.want.Signal || got.TimedOut || got.Left != 0 {
-				t.Errorf("got %+v, want %+v", got, tt.want)
-			}
-			within(t, got.Elapsed, 5*time.Second)
-			if again := p.Close(Ladder{Stdin: time.Hour}); again.Code != got.Code || p.Wait().Signal != got.Signal {
-				t.Errorf("second Close gave %+v", again)
-			}
-		})
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		tests := []struct {
+			name   string
+			child  []string
+			ladder Ladder
+			want   Result
+		}{
+			{"ends at the end of input", []string{"echo"}, Ladder{Stdin: 10 * time.Second, Term: 10 * time.Second}, Result{}},
+			{"ends at TERM", []string{"mute"}, Ladder{Stdin: 50 * time.Millisecond, Term: 10 * time.Second}, Result{Code: -1, Signal: "SIGTERM"}},
+			{"ends at KILL", []string{"stubborn"}, Ladder{Stdin: 50 * time.Millisecond, Term: 50 * time.Millisecond}, Result{Code: -1, Signal: "SIGKILL"}},
+			{"at once", []string{"stubborn"}, Ladder{}, Result{Code: -1, Signal: "SIGKILL"}},
+		}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				p := start(t, s, childOf(t, nil, tt.child...))
+				if tt.child[0] != "echo" {
+					line(t, p, "ready")
+				}
+				got := p.Close(tt.ladder)
+				if got.Code != tt.want.Code || got.Signal != tt.want.Signal || got.TimedOut || got.Left != 0 {
+					t.Errorf("got %+v, want %+v", got, tt.want)
+				}
+				within(t, got.Elapsed, 5*time.Second)
+				if again := p.Close(Ladder{Stdin: time.Hour}); again.Code != got.Code || p.Wait().Signal != got.Signal {
+					t.Errorf("second Close gave %+v", again)
+				}
+			})
+		}
+	})
 }
 
 func TestSecondCloseHurries(t *testing.T) {
-	p := start(t, childOf(t, nil, "stubborn"))
-	line(t, p, "ready")
-	first := make(chan Result)
-	go func() { first <- p.Close(Ladder{Stdin: time.Hour}) }()
-	p.Close(Ladder{})
-	if got := <-first; got.Signal != "SIGKILL" {
-		t.Errorf("got %+v", got)
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		p := start(t, s, childOf(t, nil, "stubborn"))
+		line(t, p, "ready")
+		first := make(chan Result)
+		go func() { first <- p.Close(Ladder{Stdin: time.Hour}) }()
+		p.Close(Ladder{})
+		if got := <-first; got.Signal != "SIGKILL" {
+			t.Errorf("got %+v", got)
+		}
+	})
 }
 
 func TestCloseHurriesStragglers(t *testing.T) {
@@ -225,172 +240,53 @@ func TestCloseHurriesStragglers(t *testing.T) {
 }
 
 func TestProcessTalks(t *testing.T) {
-	p := start(t, childOf(t, nil, "echo"))
-	for _, word := range []string{"one", "two"} {
-		if _, err := io.WriteString(p.Stdin, word+"\n"); err != nil {
-			t.Fatal(err)
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		p := start(t, s, childOf(t, nil, "echo"))
+		for _, word := range []string{"one", "two"} {
+			if _, err := io.WriteString(p.Stdin, word+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			line(t, p, word)
 		}
-		line(t, p, word)
-	}
-	if got := p.Close(Ladder{Stdin: 10 * time.Second}); got.Code != 0 || got.Signal != "" {
-		t.Errorf("got %+v", got)
-	}
-	if rest, err := io.ReadAll(p.Stdout); err != nil || len(rest) != 0 {
-		t.Errorf("after the end: %q, %v", rest, err)
-	}
+		if got := p.Close(Ladder{Stdin: 10 * time.Second}); got.Code != 0 || got.Signal != "" {
+			t.Errorf("got %+v", got)
+		}
+		if rest, err := io.ReadAll(p.Stdout); err != nil || len(rest) != 0 {
+			t.Errorf("after the end: %q, %v", rest, err)
+		}
+	})
 }
 
 func TestOutputOutlivesTheProcess(t *testing.T) {
-	p := start(t, shell(t, nil, "echo first; echo last; exit 0"))
-	if got := p.Wait(); got.Code != 0 {
-		t.Fatalf("got %+v", got)
-	}
-	if all, err := io.ReadAll(p.Stdout); err != nil || string(all) != "first\nlast\n" {
-		t.Errorf("got %q, %v", all, err)
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		p := start(t, s, shell(t, nil, "echo first; echo last; exit 0"))
+		if got := p.Wait(); got.Code != 0 {
+			t.Fatalf("got %+v", got)
+		}
+		if all, err := io.ReadAll(p.Stdout); err != nil || string(all) != "first\nlast\n" {
+			t.Errorf("got %q, %v", all, err)
+		}
+	})
 }
 
 func TestContextEndsProcess(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	p, err := plainSandbox(t).Start(ctx, Policy{Limits: Limits{Grace: 50 * time.Millisecond}}, childOf(t, nil, "stubborn"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stdout.Close()
-	defer p.Stderr.Close()
-	line(t, p, "ready")
-	cancel()
-	if got := p.Wait(); got.Signal != "SIGKILL" {
-		t.Errorf("got %+v", got)
-	}
-	if _, err := plainSandbox(t).Start(ctx, Policy{}, childOf(t, nil, "echo")); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled before the start: %v", err)
-	}
-}
-
-func TestStartErrors(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, content string, mode fs.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	tests := []struct {
-		name    string
-		argv0   string
-		is      error
-		problem string
-	}{
-		{"missing", filepath.Join(dir, "missing"), fs.ErrNotExist, "not found"},
-		{"not executable", file("data", "x", 0o600), fs.ErrPermission, "it is not executable"},
-		{"folder", dir, syscall.EISDIR, "it is a folder"},
-		{"other machine", file("alien", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 11)+"\xff\x7f"+strings.Repeat("\x00", 64), 0o700), syscall.ENOEXEC, "it is made for another kind of machine"},
-		{"no program", file("text", "hello\n", 0o700), syscall.ENOEXEC, "it is neither a binary nor a script with a #! line"},
-		{"no interpreter", file("script", "#! /no/such/interpreter -x\n", 0o700), fs.ErrNotExist, `its interpreter "/no/such/interpreter" is missing`},
-		{"relative", "./data", nil, "neither a plain name nor an absolute path"},
-		{"empty", "", nil, "no program is named"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := plainSandbox(t).Run(t.Context(), Policy{}, Command{Argv: []string{tt.argv0, "hidden"}, Dir: dir, Env: []string{"S=hidden"}}, nil)
-			se, ok := errors.AsType[*StartError](err)
-			if !ok || se.Problem != tt.problem || (tt.is != nil && !errors.Is(err, tt.is)) {
-				t.Fatalf("got %v, want %q", err, tt.problem)
-			}
-			if tt.is == nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
-				t.Errorf("%v would be taken for a missing program", err)
-			}
-			if strings.Contains(err.Error(), "hidden") {
-				t.Errorf("%v shows an argument or a value", err)
-			}
-		})
-	}
-}
-
-func TestUnusableCommands(t *testing.T) {
-	dir := t.TempDir()
-	tests := []struct {
-		command Command
-		problem string
-	}{
-		{Command{Dir: dir}, "no program is named"},
-		{Command{Argv: []string{"/bin/sh"}}, `working folder "" is not absolute`},
-		{Command{Argv: []string{"/bin/sh"}, Dir: "here"}, `working folder "here" is not absolute`},
-		{Command{Argv: []string{"/bin/sh"}, Dir: "/no/such/folder"}, `working folder "/no/such/folder": no such file or directory`},
-		{Command{Argv: []string{"/bin/sh"}, Dir: "/bin/sh"}, `working folder "/bin/sh" is not a folder`},
-		{Command{Argv: []string{"/bin/sh", "a\x00b"}, Dir: dir}, "the command holds a NUL byte"},
-		{Command{Argv: []string{"/bin/sh"}, Dir: dir, Env: []string{"A=\x00"}}, "the command holds a NUL byte"},
-		{Command{Argv: []string{"/bin/sh"}, Dir: dir, Env: []string{"secret"}}, "an entry of the environment has no name"},
-		{Command{Argv: []string{"/bin/sh"}, Dir: dir, Env: []string{"=x"}}, "an entry of the environment has no name"},
-	}
-	for _, tt := range tests {
-		_, err := plainSandbox(t).Run(t.Context(), Policy{}, tt.command, nil)
-		if se, ok := errors.AsType[*StartError](err); !ok || se.Problem != tt.problem {
-			t.Errorf("got %v, want %q", err, tt.problem)
-		}
-	}
-}
-
-func TestProcessLimitIsNamed(t *testing.T) {
-	e := explain("/bin/x", "/bin/x", &fs.PathError{Op: "fork/exec", Path: "/bin/x", Err: syscall.EAGAIN})
-	if want := `starting "/bin/x": the limit of processes is reached`; e.Error() != want || !errors.Is(e, syscall.EAGAIN) {
-		t.Errorf("got %v, want %v", e, want)
-	}
-}
-
-func TestProcessLimitIsReached(t *testing.T) {
-	got, err := plainSandbox(t).Run(t.Context(), Policy{}, childOf(t, nil, "crowded"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "starting \"/bin/sh\": the limit of processes is reached\n"
-	if got.Code != 0 || string(got.Stdout) != want {
-		t.Errorf("got code %d, %q, %s", got.Code, got.Stdout, got.Stderr)
-	}
-}
-
-func TestLookPath(t *testing.T) {
-	a, b := t.TempDir(), t.TempDir()
-	for _, f := range []struct {
-		path string
-		mode fs.FileMode
-	}{{filepath.Join(a, "half"), 0o600}, {filepath.Join(b, "half"), 0o700}, {filepath.Join(b, "tool"), 0o700}, {filepath.Join(a, "data"), 0o600}} {
-		if err := os.WriteFile(f.path, []byte("#!/bin/sh\n"), f.mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(a, "tool"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(b)
-	path := strings.Join([]string{"", ".", a, "relative", b}, ":")
-	tests := []struct {
-		name, path string
-		abs        string
-		searched   []string
-		text       string
-	}{
-		{"tool", path, filepath.Join(b, "tool"), []string{a, b}, ""},
-		{"half", path, filepath.Join(b, "half"), []string{a, b}, ""},
-		{"tool", ".:", "", nil, `starting "tool": not found, PATH names no absolute folder`},
-		{"gone", path, "", []string{a, b}, `starting "gone": not found, searched ` + a + ", " + b},
-		{"data", path, "", []string{a, b}, `starting "` + filepath.Join(a, "data") + `": it is not executable, searched ` + a + ", " + b},
-		{"./tool", path, "", nil, `starting "./tool": neither a plain name nor an absolute path`},
-		{"..", path, "", nil, `starting "..": neither a plain name nor an absolute path`},
-		{filepath.Join(b, "tool"), "", filepath.Join(b, "tool"), nil, ""},
-	}
-	for _, tt := range tests {
-		abs, searched, err := LookPath(tt.name, tt.path)
-		text := ""
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p, err := startIn(ctx, s, Policy{Limits: Limits{Grace: 50 * time.Millisecond}}, childOf(t, nil, "stubborn"))
 		if err != nil {
-			text = err.Error()
+			t.Fatal(err)
 		}
-		if abs != tt.abs || !slices.Equal(searched, tt.searched) || text != tt.text {
-			t.Errorf("LookPath(%q, %q) = %q, %q, %q; want %q, %q, %q", tt.name, tt.path, abs, searched, text, tt.abs, tt.searched, tt.text)
+		defer p.Stdout.Close()
+		defer p.Stderr.Close()
+		line(t, p, "ready")
+		cancel()
+		if got := p.Wait(); got.Signal != "SIGKILL" {
+			t.Errorf("got %+v", got)
 		}
-	}
+		if _, err := startIn(ctx, s, Policy{}, childOf(t, nil, "echo")); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled before the start: %v", err)
+		}
+	})
 }
 
 func TestGroupIsNeverOurs(t *testing.T) {
@@ -408,9 +304,9 @@ func TestGroupIsNeverOurs(t *testing.T) {
 }
 
 // start starts c and ends it with the test.
-func start(t *testing.T, c Command) *Process {
+func start(t *testing.T, s *Sandbox, c Command) *Process {
 	t.Helper()
-	p, err := plainSandbox(t).Start(t.Context(), Policy{Limits: Limits{Grace: 100 * time.Millisecond}}, c)
+	p, err := startIn(t.Context(), s, Policy{Limits: Limits{Grace: 100 * time.Millisecond}}, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,15 +22,29 @@
 //     those on memory, processes and CPU time are set.
 package sandbox
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 // Mode names how a process is confined.
 type Mode string
 
 const (
-	// Auto takes the strongest back end of this machine. Today that is the plain
-	// start, and Enforced says that nothing is enforced.
+	// Auto takes the strongest back end that works on this machine.
 	Auto Mode = "auto"
+	// Combined is Bubblewrap and Landlock together (Linux).
+	Combined Mode = "bubblewrap+landlock"
+	// Bubblewrap gives namespaces of its own: files, processes, network (Linux).
+	Bubblewrap Mode = "bubblewrap"
+	// Landlock restricts files by the kernel alone, with no helper program (Linux).
+	Landlock Mode = "landlock"
+	// SandboxExec is the system's own profile language (macOS).
+	SandboxExec Mode = "sandbox-exec"
+	// Job is a job object and a restricted token (Windows).
+	Job Mode = "job"
+	// Container runs in a container of the person's, by docker or podman.
+	Container Mode = "container"
 	// None starts the process plainly, because the user said so.
 	None Mode = "none"
 )
@@ -39,20 +53,32 @@ const (
 // back end turns it into a command or into an *UnenforceableError, and
 // Sandbox.Enforced tells what is left of it. The zero value grants nothing.
 type Policy struct {
-	// Read and Write are absolute paths of files and folders; a writable path is
-	// readable too.
+	// Own are absolute paths that belong to the process: its folder and its state.
+	// It may read and write them; they are none of the person's files.
+	Own []string
+	// Read and Write are absolute paths of the person's files and folders; a
+	// writable path is readable too.
 	Read, Write []string
 	Network     Network
-	// Loopback grants the machine's own loopback addresses.
+	// Loopback grants the machine's own loopback addresses. Where the network is
+	// filtered, those are the ports that Hosts names as "localhost:port".
 	Loopback bool
-	Limits   Limits
+	// Browser grants what a browser needs to confine its own pages: namespaces
+	// of its own and shared memory.
+	Browser bool
+	// Agent is the path of the one Unix socket that may be used, of an SSH agent;
+	// "" grants none.
+	Agent  string
+	Limits Limits
 }
 
 // Network says whom a process may talk to. The zero value is nobody.
 type Network struct {
 	// All grants everything but link-local and metadata addresses.
 	All bool
-	// Hosts are "host:port" pairs, with "*." in front for any name below.
+	// Hosts are "host:port" pairs, with "*." in front for any name below, or an
+	// address or range in CIDR form for the host. A name under a public domain that
+	// leads to a private address is refused unless that address is in Hosts too.
 	Hosts []string
 }
 
@@ -75,6 +101,9 @@ type Limits struct {
 	Files     int64         // open files a process
 	Processes int64         // processes of this user; does not bind root
 	CPU       time.Duration // processor time a process, rounded up to seconds
+	// Disk bounds each private folder (home, temporary files); default 256 MiB.
+	// Folders that outlive the process are not bounded, only each file in them.
+	Disk int64
 }
 
 // Command is what to start.
@@ -105,7 +134,24 @@ type Result struct {
 	Elapsed time.Duration
 	// Left counts processes of the tree that could not be ended.
 	Left int
+	// Denied lists what was refused, as far as it is known, each once.
+	Denied []Denial
 }
+
+// Denial is one thing that a process asked for and was refused.
+type Denial struct {
+	Kind   DenialKind
+	Target string // "host:port", or the path of a file
+	Why    string // the cause in plain words
+}
+
+// DenialKind is what kind of thing was refused.
+type DenialKind string
+
+const (
+	DeniedNetwork DenialKind = "network"
+	DeniedFile    DenialKind = "file"
+)
 
 // Enforcement is what holds on this machine for one policy.
 type Enforcement struct {
@@ -124,18 +170,15 @@ type Ladder struct {
 	Term  time.Duration
 }
 
-// Sandbox starts processes with one back end. It holds no state and may be used
-// by several goroutines.
+// Sandbox starts processes with one back end. It may be used by several
+// goroutines.
 type Sandbox struct {
-	mode Mode
-}
-
-// New returns the sandbox for mode. A mode that has no back end here gives an
-// *UnenforceableError.
-func New(mode Mode) (*Sandbox, error) {
-	switch mode {
-	case Auto, None:
-		return &Sandbox{mode: None}, nil
-	}
-	return nil, &UnenforceableError{What: "mode " + quote(string(mode)), Why: "there is no such back end"}
+	mode        Mode
+	self, bwrap string // absolute paths, "" when there is none
+	dir, path   string
+	image, user string
+	engine      string // of mode Container
+	env         func(string) string
+	resolver    *net.Resolver // nil for the system's
+	facts       facts
 }

@@ -3,9 +3,12 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "write the golden files and the table of docs/sandbox.md anew")
 
 func TestNew(t *testing.T) {
 	for _, mode := range []Mode{Auto, None} {
@@ -14,7 +17,7 @@ func TestNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := s.Enforced(Policy{})
-		if e.Mode != None || e.Sentence != "nothing is enforced yet: it can read your files and use the network like any program you start" {
+		if e.Mode != None || e.Sentence != "nothing is enforced: it can read your files and use the network like any program you start" {
 			t.Errorf("mode %q: %+v", mode, e)
 		}
 		if held := strings.Join(e.NotHeld, "\n"); !strings.Contains(held, "files: ") || !strings.Contains(held, "network: ") {
@@ -24,9 +27,14 @@ func TestNew(t *testing.T) {
 			t.Errorf("an open network is called not held: %q", open.NotHeld)
 		}
 	}
-	_, err := New("bubblewrap")
-	if _, ok := errors.AsType[*UnenforceableError](err); !ok || err.Error() != `enforcing mode "bubblewrap": there is no such back end` {
-		t.Errorf("got %v", err)
+	for mode, want := range map[Mode]string{
+		"chroot":   `enforcing mode "chroot": there is no such back end`,
+		Bubblewrap: `enforcing mode "bubblewrap": this program does not know its own path`,
+	} {
+		_, err := New(mode)
+		if _, ok := errors.AsType[*UnenforceableError](err); !ok || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

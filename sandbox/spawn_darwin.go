@@ -14,7 +14,7 @@ type mark struct{}
 // begin starts the program. macOS has no signal at the parent's death and no way
 // to set the limits of another process, so neither is done.
 func (c *child) begin(path string, cmd Command, files [3]*os.File, _ Limits) (err error) {
-	c.proc, err = startProcess(path, cmd, files, syscall.SysProcAttr{})
+	c.proc, err = startProcess(path, cmd, files[:], syscall.SysProcAttr{})
 	if err == nil {
 		c.pid = c.proc.Pid
 	}

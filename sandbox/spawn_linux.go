@@ -28,10 +28,10 @@ func (c *child) begin(path string, cmd Command, files [3]*os.File, l Limits) err
 	}
 	c.mark = m
 	traced := true
-	c.proc, err = startProcess(path, cmd, files, syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Ptrace: true})
+	c.proc, err = startProcess(path, cmd, files[:], syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Ptrace: true})
 	if errors.Is(err, syscall.EPERM) {
 		traced = false
-		c.proc, err = startProcess(path, cmd, files, syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
+		c.proc, err = startProcess(path, cmd, files[:], syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
 	}
 	if err != nil {
 		return err
@@ -67,9 +67,9 @@ func stopped(pid int) bool {
 // limit sets the limits and the mark of the stopped child.
 func (c *child) limit(l Limits) error {
 	for _, r := range l.resources() {
-		err := lower(c.pid, r.resource, r.value)
+		err := lower(c.pid, r.Resource, r.Value)
 		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return &UnenforceableError{What: "the limit on " + r.name, Why: err.Error()}
+			return &UnenforceableError{What: "the limit on " + r.Name, Why: err.Error()}
 		}
 	}
 	c.mark.put(c.pid)
@@ -77,9 +77,9 @@ func (c *child) limit(l Limits) error {
 }
 
 type resource struct {
-	name     string
-	resource int
-	value    uint64
+	Name     string
+	Resource int
+	Value    uint64
 }
 
 // resources are the limits that are asked for; no core dumps, always: a dump
@@ -94,7 +94,7 @@ func (l Limits) resources() []resource {
 	}
 	asked := []resource{{"core dumps", unix.RLIMIT_CORE, 0}}
 	for _, r := range all {
-		if r.value > 0 {
+		if r.Value > 0 {
 			asked = append(asked, r)
 		}
 	}

@@ -23,6 +23,7 @@ type child struct {
 	proc  *os.Process
 	mark  mark
 	ended chan struct{} // closed when the process has ended, before it is reaped
+	stage bool          // pid is not the program itself but what holds it (confine_linux.go)
 
 	mu     sync.Mutex // keeps signals and reap apart
 	reaped bool
@@ -34,23 +35,10 @@ const (
 	busyTries, busyPause = 20, 10 * time.Millisecond
 )
 
-// spawn starts path. A goroutine bound to one thread does it and stays until the
-// end, because the parent-death signal is sent when the *thread* dies that
-// forked; it is also the one that waits.
+// spawn starts path with nothing between it and us.
 func spawn(path string, c Command, files [3]*os.File, l Limits) (*child, error) {
 	ch := &child{ended: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := ch.begin(path, c, files, l)
-		started <- err
-		if err == nil {
-			awaitEnd(ch.pid)
-			close(ch.ended)
-		}
-	}()
-	err := <-started
+	err := ch.bound(func() error { return ch.begin(path, c, files, l) })
 	if err == nil {
 		return ch, nil
 	}
@@ -60,16 +48,34 @@ func spawn(path string, c Command, files [3]*os.File, l Limits) (*child, error) 
 	return nil, explain(program(c), path, err)
 }
 
+// bound runs begin on a goroutine that is bound to one thread and stays until the
+// end, because the parent-death signal is sent when the *thread* dies that
+// forked; it is also the one that waits.
+func (c *child) bound(begin func() error) error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := begin()
+		started <- err
+		if err == nil {
+			awaitEnd(c.pid)
+			close(c.ended)
+		}
+	}()
+	return <-started
+}
+
 // startProcess forks and executes. The child gets a session of its own (so no
 // terminal and a new group) and no descriptor but the three.
-func startProcess(path string, c Command, files [3]*os.File, sys syscall.SysProcAttr) (*os.Process, error) {
+func startProcess(path string, c Command, files []*os.File, sys syscall.SysProcAttr) (*os.Process, error) {
 	closeOnExec()
 	sys.Setsid = true
 	env := c.Env
 	if env == nil {
 		env = []string{} // nil would mean our own environment
 	}
-	attr := &os.ProcAttr{Dir: c.Dir, Env: env, Files: files[:], Sys: &sys}
+	attr := &os.ProcAttr{Dir: c.Dir, Env: env, Files: files, Sys: &sys}
 	for try := 1; ; try++ {
 		proc, err := os.StartProcess(path, c.Argv, attr)
 		if !errors.Is(err, syscall.ETXTBSY) || try == busyTries {
@@ -117,6 +123,9 @@ func (c *child) reap() (code int, signal string) {
 	if err != nil {
 		return -1, ""
 	}
+	if signal := relayed(state.ExitCode()); c.stage && signal != "" {
+		return -1, signal
+	}
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return -1, unix.SignalName(ws.Signal())
 	}
@@ -155,9 +164,23 @@ func (c *child) terminate() {
 	if c.reaped {
 		return
 	}
-	c.group(unix.SIGTERM)
-	c.group(unix.SIGCONT)
+	if !c.stage { // else pid only passes the end on, and would take the program along
+		c.group(unix.SIGTERM)
+		c.group(unix.SIGCONT)
+	}
 	c.outside(unix.SIGTERM)
+}
+
+// signalBase is added to a signal's number in an exit status, as shells do.
+const signalBase = 128
+
+// relayed names the signal that an exit status tells of, or gives "". A program
+// that ends with such a status itself is not told apart.
+func relayed(code int) string {
+	if code <= signalBase {
+		return ""
+	}
+	return unix.SignalName(syscall.Signal(code - signalBase))
 }
 
 // kill ends every process of the tree that is found now. One that forks at that

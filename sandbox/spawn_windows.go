@@ -32,6 +32,11 @@ const cmdSpecial = "\"&|<>^%!()\r\n"
 // spawn starts path suspended, puts it into a job with the limits, and lets it
 // run. The system hands over the three streams and no other handle.
 func spawn(path string, c Command, files [3]*os.File, l Limits) (*child, error) {
+	return spawnAs(0, path, c, files, l)
+}
+
+// spawnAs is spawn with another token than our own, 0 for our own.
+func spawnAs(token syscall.Token, path string, c Command, files [3]*os.File, l Limits) (*child, error) {
 	ext := strings.ToLower(filepath.Ext(path))
 	if (ext == ".bat" || ext == ".cmd") && strings.ContainsAny(strings.Join(c.Argv[1:], ""), cmdSpecial) {
 		return nil, &StartError{Program: program(c), Problem: "an argument holds characters that a batch file would execute", Err: errCommand}
@@ -45,6 +50,7 @@ func spawn(path string, c Command, files [3]*os.File, l Limits) (*child, error) 
 		env = []string{} // nil would mean our own environment
 	}
 	proc, err := os.StartProcess(path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files[:], Sys: &syscall.SysProcAttr{
+		Token:         token,
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW,
 	}})
 	if err != nil {

@@ -32,8 +32,8 @@ const (
 
 // mark is the pair of limits that one tree carries.
 type mark struct {
-	soft, hard uint64
-	outer      bool // hard is not ours: we run inside a marked tree ourselves
+	Soft, Hard uint64
+	Outer      bool // Hard is not ours: we run inside a marked tree ourselves
 }
 
 // drawMark draws a mark below the hard limit that we have. Inside a marked tree
@@ -41,18 +41,18 @@ type mark struct {
 func drawMark(ownHard uint64) mark {
 	if ownHard == unix.RLIM_INFINITY {
 		m := markBase + rand.Uint64N(markSpan)
-		return mark{soft: m, hard: m}
+		return mark{Soft: m, Hard: m}
 	}
 	if ownHard < 2 {
 		return mark{}
 	}
-	return mark{soft: ownHard/2 + rand.Uint64N(ownHard/2), hard: ownHard, outer: true}
+	return mark{Soft: ownHard/2 + rand.Uint64N(ownHard/2), Hard: ownHard, Outer: true}
 }
 
 // put marks pid. A kernel that refuses leaves us group and session.
 func (m mark) put(pid int) {
-	if m.hard != 0 {
-		_ = unix.Prlimit(pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: m.soft, Max: m.hard}, nil)
+	if m.Hard != 0 {
+		_ = unix.Prlimit(pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: m.Soft, Max: m.Hard}, nil)
 	}
 }
 
@@ -60,10 +60,10 @@ func (m mark) put(pid int) {
 // a program of ours further in has changed the soft one.
 func (m mark) on(pid int) bool {
 	var has unix.Rlimit
-	if m.hard == 0 || unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &has) != nil {
+	if m.Hard == 0 || unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &has) != nil {
 		return false
 	}
-	return has.Max == m.hard && (has.Cur == m.soft || !m.outer)
+	return has.Max == m.Hard && (has.Cur == m.Soft || !m.Outer)
 }
 
 // mine tells whether pid belongs to the tree.
@@ -123,10 +123,13 @@ func (c *child) others() int {
 // outside signals the members that group does not reach.
 func (c *child) outside(sig syscall.Signal) {
 	for _, pid := range c.members() {
-		if pgid, err := unix.Getpgid(pid); err == nil && pgid == c.pid {
+		if pgid, err := unix.Getpgid(pid); err == nil && pgid == c.pid && !c.stage {
 			continue
 		}
 		c.send(pid, sig)
+		if c.stage && sig == unix.SIGTERM {
+			c.send(pid, unix.SIGCONT)
+		}
 	}
 }
 

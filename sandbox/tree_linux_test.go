@@ -22,18 +22,30 @@ import (
 )
 
 // awkwardHere are the awkward children that exist on Linux only.
-var awkwardHere = map[string]func(args []string){"parent": parent, "nested": nested, "untraced": untraced}
+var awkwardHere = map[string]func(args []string){"parent": parent, "nested": nested, "untraced": untraced, "holder": holder}
+
+// prepareHere readies this process before any test.
+func prepareHere() error {
+	if os.Getenv(isolatedMark) == "new" {
+		return raiseLoopback()
+	}
+	return nil
+}
 
 // marker is a variable that every process of one test carries.
 func marker() string { return fmt.Sprintf("SKALD_TEST_MARKER=%d", rand.Uint64()) }
 
 // carrying lists the living processes with marker in their environment.
-func carrying(t testing.TB, marker string) (pids []int) {
+func carrying(t testing.TB, marker string) []int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("listing processes: %d, %v", len(files), err)
+	if !living(os.Getpid()) {
+		t.Fatal("processes cannot be listed")
 	}
+	return carryingNow(marker)
+}
+
+func carryingNow(marker string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
 		env, _ := os.ReadFile(f)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
@@ -55,44 +67,50 @@ func nothingLeft(t testing.TB, marker string) {
 }
 
 func TestEscapedGrandchildIsEnded(t *testing.T) {
-	m := marker()
-	p := Policy{Limits: Limits{Grace: 50 * time.Millisecond}}
-	got, err := plainSandbox(t).Run(t.Context(), p, childOf(t, []string{m}, "double"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Code != 0 || got.Left != 0 {
-		t.Errorf("got %+v", got)
-	}
-	within(t, got.Elapsed, 5*time.Second)
-	nothingLeft(t, m)
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		m := marker()
+		p := Policy{Limits: Limits{Grace: 50 * time.Millisecond}}
+		got, err := runIn(t.Context(), s, p, childOf(t, []string{m}, "double"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Code != 0 || got.Left != 0 {
+			t.Errorf("got %+v", got)
+		}
+		within(t, got.Elapsed, 5*time.Second)
+		nothingLeft(t, m)
+	})
 }
 
 func TestEscapedGrandchildOfProcess(t *testing.T) {
-	m := marker()
-	p := start(t, childOf(t, []string{m}, "double"))
-	line(t, p, "ready") // written by the grandchild
-	if got := p.Close(Ladder{Stdin: 10 * time.Second}); got.Code != 0 || got.Left != 0 {
-		t.Errorf("got %+v", got)
-	}
-	nothingLeft(t, m)
-	if _, err := io.ReadAll(p.Stdout); err != nil {
-		t.Error(err)
-	}
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		m := marker()
+		p := start(t, s, childOf(t, []string{m}, "double"))
+		line(t, p, "ready") // written by the grandchild
+		if got := p.Close(Ladder{Stdin: 10 * time.Second}); got.Code != 0 || got.Left != 0 {
+			t.Errorf("got %+v", got)
+		}
+		nothingLeft(t, m)
+		if _, err := io.ReadAll(p.Stdout); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestForkStormIsEnded(t *testing.T) {
-	m := marker()
-	storm := `storm() { if [ $1 = 0 ]; then exec setsid sleep 300; fi; storm $(($1-1)) & storm $(($1-1)) & wait; }
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		m := marker()
+		storm := `storm() { if [ $1 = 0 ]; then exec setsid sleep 300; fi; storm $(($1-1)) & storm $(($1-1)) & wait; }
 trap '' TERM; echo ready; storm 6`
-	p := start(t, shell(t, []string{m}, storm))
-	line(t, p, "ready")
-	eventually(t, "the storm has begun", func() bool { return len(carrying(t, m)) > 10 })
-	got := p.Close(Ladder{})
-	if got.Signal != "SIGKILL" || got.Left != 0 {
-		t.Errorf("got %+v", got)
-	}
-	nothingLeft(t, m)
+		p := start(t, s, shell(t, []string{m}, storm))
+		line(t, p, "ready")
+		eventually(t, "the storm has begun", func() bool { return len(carrying(t, m)) > 10 })
+		got := p.Close(Ladder{})
+		if got.Signal != "SIGKILL" || got.Left != 0 {
+			t.Errorf("got %+v", got)
+		}
+		nothingLeft(t, m)
+	})
 }
 
 func TestNothingIsEverLeft(t *testing.T) {
@@ -112,7 +130,7 @@ func TestNothingIsEverLeft(t *testing.T) {
 			for round := range rounds {
 				own := fmt.Sprintf("%s.%d.", m, round)
 				p := Policy{Limits: Limits{Wall: 200 * time.Millisecond, Grace: 20 * time.Millisecond}}
-				got, err := s.Run(t.Context(), p, shell(t, []string{own}, scripts[round%len(scripts)]), nil)
+				got, err := runIn(t.Context(), s, p, shell(t, []string{own}, scripts[round%len(scripts)]), nil)
 				if err != nil || got.Left != 0 {
 					t.Errorf("round %d: %+v, %v", round, got, err)
 				}
@@ -129,15 +147,17 @@ func TestNothingIsEverLeft(t *testing.T) {
 }
 
 func TestTreesAreKeptApart(t *testing.T) {
-	m := marker()
-	stays := start(t, childOf(t, []string{m}, "echo"))
-	if got, err := plainSandbox(t).Run(t.Context(), Policy{}, childOf(t, nil, "exit", "5"), nil); err != nil || got.Code != 5 {
-		t.Fatalf("got %+v, %v", got, err)
-	}
-	if _, err := io.WriteString(stays.Stdin, "alive\n"); err != nil {
-		t.Fatal(err)
-	}
-	line(t, stays, "alive")
+	eachSandbox(t, func(t *testing.T, s *Sandbox) {
+		m := marker()
+		stays := start(t, s, childOf(t, []string{m}, "echo"))
+		if got, err := runIn(t.Context(), s, Policy{}, childOf(t, nil, "exit", "5"), nil); err != nil || got.Code != 5 {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		if _, err := io.WriteString(stays.Stdin, "alive\n"); err != nil {
+			t.Fatal(err)
+		}
+		line(t, stays, "alive")
+	})
 }
 
 func TestDescriptorsAreNotInherited(t *testing.T) {
@@ -329,7 +349,7 @@ func nested(args []string) {
 
 func TestOuterTreeHoldsInnerTrees(t *testing.T) {
 	m := marker()
-	p := start(t, childOf(t, []string{m}, "nested"))
+	p := start(t, plainSandbox(t), childOf(t, []string{m}, "nested"))
 	line(t, p, "ready")
 	eventually(t, "the escaped process is there", func() bool { return len(carrying(t, m)) >= 2 })
 	if got := p.Close(Ladder{}); got.Left != 0 {
@@ -340,8 +360,8 @@ func TestOuterTreeHoldsInnerTrees(t *testing.T) {
 
 func TestMarks(t *testing.T) {
 	outer := drawMark(unix.RLIM_INFINITY)
-	inner := drawMark(outer.hard)
-	if inner.hard != outer.hard || inner.soft >= inner.hard || !inner.outer || outer.outer {
+	inner := drawMark(outer.Hard)
+	if inner.Hard != outer.Hard || inner.Soft >= inner.Hard || !inner.Outer || outer.Outer {
 		t.Errorf("outer %+v, inner %+v", outer, inner)
 	}
 	if got := drawMark(1); got != (mark{}) {

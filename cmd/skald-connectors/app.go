@@ -43,23 +43,31 @@ type hooks struct {
 	keychain keystore.Keychain
 }
 
-// run is the program: it returns the exit code.
+// run is the program: it returns the exit code. Inside a sandbox this program is
+// its own helper, before anything else is looked at.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if code, handled := sandbox.Main(args); handled {
+		return code
+	}
 	return runWith(ctx, args, env, stdin, stdout, stderr, hooks{now: time.Now, builtin: connectors.Tree()})
 }
 
 func runWith(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, h hooks) int {
 	ctx, stop := withSignals(ctx)
 	defer stop()
-	a := &app{environ: env, stdin: stdin, stdout: stdout, stderr: stderr, hooks: h}
+	out := &output{w: stdout}
+	a := &app{environ: env, stdin: stdin, stdout: out, stderr: stderr, hooks: h}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = out.err
 	}
 	return a.finish(err)
 }
@@ -122,9 +130,9 @@ func (a *app) rootCommand() *cobra.Command {
 		Long: "skald-connectors takes a connector (an MCP server with credentials) from a marketplace\n" +
 			"to a working, verified tool inside whatever agent you use.",
 		Example: "  skald-connectors search mail\n  skald-connectors info email\n  skald-connectors install email",
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},
@@ -132,11 +140,12 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		Version: versionString(),
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err.Error()} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{err.Error(), cmd.CommandPath()} })
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	f := root.PersistentFlags()
-	f.StringVar(&a.homeFlag, "home", "", "folder that holds everything of this program (`DIR`)")
+	f.StringVar(&a.homeFlag, "home", "", "keep everything of this program below `DIR`")
 	f.StringVar(&a.indexFlag, "index", "", "marketplace: an https `URL`, a folder, or builtin")
-	f.StringVar(&a.keystoreFlag, "keystore", "", "where the key of your secrets is kept: keychain, passphrase or keyfile")
+	f.StringVar(&a.keystoreFlag, "keystore", "", "where the key of your secrets is kept: `keychain`, passphrase or keyfile")
 	f.BoolVar(&a.json, "json", false, "print one JSON document in place of text")
 	f.BoolVar(&a.noInput, "no-input", false, "never ask; fail and name the flag that would have answered")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "say only results and errors")
@@ -158,7 +167,15 @@ func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return &usageError{err.Error()}
+				var said *usageError
+				if errors.As(err, &said) {
+					return err
+				}
+				_, wants, _ := strings.Cut(cmd.Use, " ")
+				if wants == "" {
+					wants = "no arguments"
+				}
+				return &usageError{fmt.Sprintf("%s takes %s; given: %d", cmd.Name(), wants, len(args)), cmd.CommandPath()}
 			}
 			return nil
 		}
@@ -168,7 +185,32 @@ func wrapArgs(c *cobra.Command) {
 	}
 }
 
-// terminals tells whether a person sits at both ends: a prompt with only one
+// unknownCommand names what looks like the word.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	msg := fmt.Sprintf("there is no command %q", word)
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		msg += "; similar: " + strings.Join(near, ", ")
+	}
+	return &usageError{msg, cmd.CommandPath()}
+}
+
+// checkFlags refuses values that no command could use.
+func (a *app) checkFlags() error {
+	if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
+		return usagef("--color is auto, always or never, not %q", a.color)
+	}
+	if b := keystore.Backend(a.keystoreFlag); b != "" && !knownBackend(b) {
+		return usagef("there is no key store %q; it is keychain, passphrase or keyfile", b)
+	}
+	return nil
+}
+
+func knownBackend(b keystore.Backend) bool {
+	return b == keystore.BackendKeychain || b == keystore.BackendPassphrase || b == keystore.BackendKeyfile
+}
+
+// interactive tells whether a person sits at both ends: a prompt with only one
 // of them would wait for ever, or be written into a file.
 func (a *app) interactive() bool {
 	if a.noInput || a.json || truthy(a.getenv("CI")) {
@@ -184,10 +226,9 @@ func (a *app) terminal() *form.Terminal {
 	if a.opened != nil || !a.interactive() {
 		return a.opened
 	}
-	in, _ := a.stdin.(*os.File)
-	out, ok := a.stderr.(*os.File)
-	if !ok || !isTerminal(out) {
-		out, _ = a.stdout.(*os.File)
+	in, out := fileOf(a.stdin), fileOf(a.stderr)
+	if !isTerminal(out) {
+		out = fileOf(a.stdout)
 	}
 	t, err := form.Open(in, out, form.Options{Term: a.getenv("TERM"), Accessible: truthy(a.getenv("ACCESSIBLE")), Color: a.colored(out), Home: a.getenv("HOME")})
 	if err == nil {
@@ -206,21 +247,27 @@ func (a *app) colored(w io.Writer) bool {
 	return a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" && isTerminal(w)
 }
 
-// say writes one line for people to standard error.
+// say writes text for people to standard error, each line safe to show.
 func (a *app) say(format string, args ...any) {
 	if a.quiet {
 		return
 	}
 	a.clearProgress()
-	fmt.Fprintf(a.stderr, format+"\n", args...)
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		fmt.Fprintln(a.stderr, form.Clean(line))
+	}
 }
 
 // marketplace opens the chosen marketplace.
 func (a *app) marketplace(location, home string) (*fetch.Marketplace, error) {
-	return fetch.Open(fetch.Options{
+	m, err := fetch.Open(fetch.Options{
 		Location: location, Builtin: a.hooks.builtin, CacheDir: filepath.Join(home, "cache"),
 		Env: a.getenv, Now: a.hooks.now, Progress: a.showEvent, UserAgent: program + "/" + versionString(),
 	})
+	if err != nil {
+		return nil, usagef("the marketplace %q: %v", location, err)
+	}
+	return m, nil
 }
 
 // activator builds what the flows work with, without touching the disk.
@@ -233,13 +280,9 @@ func (a *app) activator(home string, mode string) (*activate.Activator, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := a.transport()
-	if err != nil {
-		return nil, err
-	}
 	act := &activate.Activator{
 		Home: home, Store: install.Open(home), Keys: keys, Sandbox: box, Environ: a.environ, Now: a.hooks.now,
-		HTTP: activate.HTTPClient(transport), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) },
+		HTTP: activate.HTTPClient(fetch.Transport(a.getenv)), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) }, Busy: a.busy,
 		UserHome: a.userHome(), Packages: a.showPackages,
 	}
 	if t := a.terminal(); t != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
@@ -59,11 +61,14 @@ func exitCodesTopic() *cobra.Command {
 }
 
 // usageError is a command line that cannot be carried out as it stands.
-type usageError struct{ msg string }
+type usageError struct {
+	msg     string
+	command string // whose help says more; "" = the message says it all
+}
 
 func (e *usageError) Error() string { return e.msg }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{msg: fmt.Sprintf(format, args...)} }
 
 // hintError is an error with advice of the command that met it.
 type hintError struct {
@@ -95,22 +100,33 @@ func (a *app) finish(err error) int {
 	}
 	code, hint := classify(err)
 	if code == exitInterrupted {
-		fmt.Fprintf(a.stderr, "%s: interrupted; nothing was changed that was not finished\n", program)
+		word := "interrupted"
+		if errors.Is(err, form.ErrAborted) {
+			word = "cancelled"
+		}
+		fmt.Fprintf(a.stderr, "%s: %s; what was not finished is undone\n", program, word)
 		return code
 	}
-	message := form.Clean(err.Error())
-	fmt.Fprintf(a.stderr, "%s: %s\n", program, message)
-	a.showTail(err)
-	if hint != "" {
-		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
-	}
+	a.complain(err)
 	if a.json {
-		doc, jerr := json.MarshalIndent(map[string]any{"error": map[string]any{"exit_code": code, "message": message, "hint": hint}}, "", "  ")
+		doc, jerr := json.MarshalIndent(map[string]any{"error": map[string]any{"exit_code": code, "message": form.Clean(err.Error()), "hint": hint}}, "", "  ")
 		if jerr == nil {
 			fmt.Fprintf(a.stdout, "%s\n", doc)
 		}
 	}
 	return code
+}
+
+// complain says on standard error what went wrong and what to do.
+func (a *app) complain(err error) {
+	a.clearProgress()
+	_, hint := classify(err)
+	fmt.Fprintln(a.stderr, a.wrapped(program+": "+form.Clean(err.Error())))
+	a.showParticulars(err)
+	a.showTail(err)
+	if hint != "" {
+		fmt.Fprintln(a.stderr, a.wrapped("hint: "+hint))
+	}
 }
 
 // classify gives each error its exit code and, where there is something to do,
@@ -141,18 +157,27 @@ func classify(err error) (int, string) {
 
 func usageCode(err error) (int, string, bool) {
 	var (
-		usage   *usageError
-		given   *activate.GivenError
-		missing *activate.MissingError
-		taken   *activate.TakenError
-		name    *activate.NameError
-		unsup   *activate.UnsupportedError
-		grant   *activate.GrantError
-		secret  *activate.SecretArgumentError
+		usage    *usageError
+		given    *activate.GivenError
+		missing  *activate.MissingError
+		unfilled *activate.UnfilledError
+		nothing  *activate.NothingGivenError
+		taken    *activate.TakenError
+		name     *activate.NameError
+		unsup    *activate.UnsupportedError
+		grant    *activate.GrantError
+		secret   *activate.SecretArgumentError
 	)
 	switch {
 	case errors.As(err, &usage):
-		return exitUsage, fmt.Sprintf("see %s --help", program), true
+		if usage.command == "" {
+			return exitUsage, "", true
+		}
+		return exitUsage, fmt.Sprintf("see %s --help", usage.command), true
+	case errors.As(err, &unfilled):
+		return exitUsage, fmt.Sprintf("fill it in with %s configure %s", program, unfilled.Name), true
+	case errors.As(err, &nothing):
+		return exitUsage, "run it in a terminal, or give --set NAME=… for " + fieldNames(nothing.Fields), true
 	case errors.As(err, &given):
 		if given.SecretArgument {
 			return exitUsage, fmt.Sprintf("use --secret-file %s=PATH, --secret-env %s=VARIABLE, or --answers FILE", given.Name, given.Name), true
@@ -174,6 +199,14 @@ func usageCode(err error) (int, string, bool) {
 	return 0, "", false
 }
 
+func fieldNames(fields []manifest.Field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return strings.Join(names, ", ")
+}
+
 // missingHint names the flag that answers each missing field.
 func missingHint(e *activate.MissingError) string {
 	flags := make([]string, len(e.Fields))
@@ -192,21 +225,30 @@ func activationCode(err error) (int, string, bool) {
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
 		runtime *activate.RuntimeError
+		damaged *activate.DamagedError
 	)
 	switch {
 	case errors.As(err, &gone):
 		return exitNotFound, fmt.Sprintf("see what is installed with %s list", program), true
 	case errors.As(err, &refused):
+		if !refused.Asked {
+			return exitRefused, "nothing was stored; it asks for no credentials, so its service may be out of reach: try again, or leave the test out with --no-verify", true
+		}
 		return exitRefused, "nothing was stored; run it again with the right values", true
 	case errors.As(err, &probe):
 		return exitConnector, "", true
 	case errors.As(err, &runtime):
 		return exitConnector, runtimeHint(runtime), true
+	case errors.As(err, &damaged):
+		return exitFailed, fmt.Sprintf("restore %s from a backup, or uninstall and install the connector again", damaged.Path), true
 	}
 	return 0, "", false
 }
 
 func runtimeHint(e *activate.RuntimeError) string {
+	if e.Path == "" && e.Problem != "" {
+		return "" // no program of that name can be installed
+	}
 	want := ""
 	if e.Range != "" {
 		want = " " + e.Range
@@ -225,6 +267,7 @@ func trustCode(err error) (int, string, bool) {
 		pin      *fetch.PinError
 		disagree *manifest.DisagreeError
 		changed  *install.ChangedError
+		replan   *activate.ChangedPlanError
 		script   *activate.UnpinnedScriptError
 		notFound *fetch.NotFoundError
 		broken   *fetch.BrokenError
@@ -234,13 +277,15 @@ func trustCode(err error) (int, string, bool) {
 	switch {
 	case errors.As(err, &pin), errors.As(err, &disagree), errors.As(err, &script):
 		return exitIntegrity, "nothing was installed; the marketplace's publisher has to mend this", true
+	case errors.As(err, &replan):
+		return exitIntegrity, "nothing was installed; run the command again to see what is there now", true
 	case errors.As(err, &changed):
 		return exitIntegrity, "the file on disk is not the one that was installed; uninstall and install the connector again", true
 	case errors.As(err, &broken):
 		return exitIntegrity, "", true
 	case errors.As(err, &notFound):
 		if len(notFound.Near) > 0 {
-			return exitNotFound, "did you mean " + strings.Join(notFound.Near, " or ") + "?", true
+			return exitNotFound, "", true // the message names what looks like it
 		}
 		return exitNotFound, fmt.Sprintf("look for it with %s search WORD", program), true
 	case errors.As(err, &page):
@@ -255,30 +300,52 @@ func machineCode(err error) (int, string, bool) {
 	var (
 		key  *keystore.Error
 		held *sandbox.UnenforceableError
+		open *atomicfile.UnsafeError
 	)
 	switch {
+	case errors.As(err, &key) && errors.Is(err, syscall.ENOSPC):
+		return exitKeystore, diskHint, true
 	case errors.As(err, &key):
 		return exitKeystore, keystoreHint(key), true
 	case errors.As(err, &held):
 		return exitUnenforced, "", true
+	case errors.As(err, &open):
+		return exitUsage, fmt.Sprintf("%s has to be a folder or file of its own that only you can write to (chmod go-w), or name another home with --home DIR", open.Path), true
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return exitFailed, diskHint, true
 	}
 	return 0, "", false
 }
 
+// startAfresh is the way out when secrets cannot be read any more.
+const startAfresh = "remove the folder keystore of the home folder and type them again with configure"
+
+const diskHint = "make room on the disk and run the command again; nothing is half done"
+
 func keystoreHint(e *keystore.Error) string {
+	var cause *keystore.Error
 	switch e.Kind {
 	case keystore.NotChosen, keystore.Unavailable:
+		if errors.As(e.Err, &cause) && (cause.Kind == keystore.Locked || cause.Kind == keystore.TimedOut) {
+			return keystoreHint(cause) + "; or choose another place for the key: --keystore passphrase or --keystore keyfile"
+		}
 		return "without a keychain here, choose another place for the key: --keystore passphrase or --keystore keyfile"
+	case keystore.NotFound:
+		return "the file with the secrets is gone; restore it from a backup, or type them again with configure"
 	case keystore.Locked:
+		if e.What == string(keystore.BackendPassphrase) || e.Op == "setting passphrase" {
+			return "run it in a terminal, or name a file that holds the passphrase with SKALD_CONNECTORS_PASSPHRASE_FILE"
+		}
 		return "unlock your keychain and run the command again"
 	case keystore.TimedOut:
-		return "the keychain does not answer: is it waiting for a password in a window somewhere?"
+		return "the keychain does not answer; look for a window in which it waits for a password"
 	case keystore.WrongPassphrase:
 		return "run the command again with the passphrase that was set; it cannot be recovered"
 	case keystore.KeyMissing:
-		return "the key of your secrets is gone from where it was kept; restore it from a backup, or uninstall and install the connectors again"
+		return "the key of your secrets is gone from where it was kept; restore it from a backup. Without one the secrets are lost: " + startAfresh
 	case keystore.Damaged, keystore.Replaced:
-		return "the file was left as it is; restore it from a backup, or uninstall and install the connector again"
+		return "nothing was overwritten; restore the file from a backup. Without one the secrets are lost: " + startAfresh
 	case keystore.Conflict:
 		return "leave --keystore away to use the recorded one"
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -29,10 +30,10 @@ type givenFlags struct {
 
 func (g *givenFlags) register(c *cobra.Command) {
 	f := c.Flags()
-	f.StringArrayVar(&g.set, "set", nil, "value of a field that is no secret (`NAME=VALUE`)")
-	f.StringArrayVar(&g.secretFile, "secret-file", nil, "file that holds a value, - for standard input (`NAME=PATH`)")
-	f.StringArrayVar(&g.secretEnv, "secret-env", nil, "environment variable that holds a value (`NAME=VARIABLE`)")
-	f.StringVar(&g.answers, "answers", "", "JSON object with values by name, - for standard input (`FILE`)")
+	f.StringArrayVar(&g.set, "set", nil, "give a field that is no secret its value: `NAME=VALUE`")
+	f.StringArrayVar(&g.secretFile, "secret-file", nil, "read a value from a file, - for standard input: `NAME=PATH`")
+	f.StringArrayVar(&g.secretEnv, "secret-env", nil, "read a value from an environment variable: `NAME=VARIABLE`")
+	f.StringVar(&g.answers, "answers", "", "read values from a `FILE` with a JSON object, - for standard input")
 }
 
 func (g *givenFlags) any() bool {
@@ -41,7 +42,7 @@ func (g *givenFlags) any() bool {
 
 // read gathers the values. A name that is given twice is refused: which one
 // counts should not depend on the order of flags.
-func (g *givenFlags) read(a *app) (map[string]activate.Given, error) {
+func (g *givenFlags) read(ctx context.Context, a *app) (map[string]activate.Given, error) {
 	out := map[string]activate.Given{}
 	add := func(name string, v activate.Given) error {
 		if _, twice := out[name]; twice {
@@ -65,7 +66,7 @@ func (g *givenFlags) read(a *app) (map[string]activate.Given, error) {
 		if err != nil {
 			return nil, err
 		}
-		data, err := a.readInput("--secret-file "+name, path, valueLimit, &stdinUsed)
+		data, err := a.readInput(ctx, "--secret-file "+name, path, valueLimit, &stdinUsed)
 		if err == nil {
 			err = add(name, activate.Given{Value: keystore.NewSecret(string(data)), Source: "--secret-file"})
 		}
@@ -89,7 +90,7 @@ func (g *givenFlags) read(a *app) (map[string]activate.Given, error) {
 	if g.answers == "" {
 		return out, nil
 	}
-	data, err := a.readInput("--answers", g.answers, answersLimit, &stdinUsed)
+	data, err := a.readInput(ctx, "--answers", g.answers, answersLimit, &stdinUsed)
 	if err != nil {
 		return nil, err
 	}
@@ -104,31 +105,50 @@ func pair(flag, kv string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// readInput reads a named file, or standard input once.
-func (a *app) readInput(what, path string, limit int64, stdinUsed *string) ([]byte, error) {
-	var r io.Reader
+// readInput reads a named file, or standard input once. Opening and reading
+// may wait for ever (a pipe that nobody writes to), so a signal ends the wait.
+func (a *app) readInput(ctx context.Context, what, path string, limit int64, stdinUsed *string) ([]byte, error) {
 	if path == "-" {
 		if *stdinUsed != "" {
 			return nil, usagef("%s and %s cannot both read standard input", *stdinUsed, what)
 		}
 		*stdinUsed = what
-		r = a.stdin
-	} else {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, usagef("%s: %v", what, err)
-		}
-		defer f.Close()
-		r = f
 	}
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, usagef("%s: %v", what, err)
+	type result struct {
+		data []byte
+		err  error
 	}
-	if int64(len(data)) > limit {
+	done := make(chan result, 1)
+	go func() {
+		data, err := a.readAll(path, limit+1)
+		done <- result{data, err}
+	}()
+	var r result
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case r = <-done:
+	}
+	if r.err != nil {
+		return nil, usagef("%s: %v", what, r.err)
+	}
+	if int64(len(r.data)) > limit {
 		return nil, usagef("%s: more than %d KiB", what, limit>>10)
 	}
-	return []byte(strings.TrimPrefix(string(data), "\uFEFF")), nil
+	return []byte(strings.TrimPrefix(string(r.data), "\uFEFF")), nil
+}
+
+// readAll reads at most limit bytes of a file, "-" is standard input.
+func (a *app) readAll(path string, limit int64) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(a.stdin, limit))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // readAnswers reads an object of values by name; numbers and booleans count as

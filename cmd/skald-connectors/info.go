@@ -50,32 +50,44 @@ func (a *app) info(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	connector := id
 	if len(k.records) > 0 {
-		connector = k.records[0].Connector
-	}
-	if err := a.lookUp(ctx, connector, k); err != nil {
-		if len(k.records) == 0 && damaged == nil {
-			return err
-		}
-		a.say("%s", form.Clean(err.Error()))
+		a.lookUpInstalled(ctx, home, k)
+	} else if err := a.lookUp(ctx, id, k); err != nil && damaged == nil {
+		return err
 	}
 	if damaged != nil {
 		if k.entry == nil {
 			return damaged
 		}
-		a.say("%s", form.Clean(damaged.Error()))
+		a.say("%s", damaged)
 	}
 	if a.json {
 		return a.printJSON(k.document())
 	}
-	if k.entry != nil {
-		a.printEntry(k)
-	}
 	for _, rec := range k.records {
 		a.printRecord(k, rec)
 	}
+	if k.entry != nil {
+		a.printEntry(k)
+	}
 	return nil
+}
+
+// lookUpInstalled asks the marketplace that an installed connector came from,
+// unless another one is named; that it cannot be asked is only said.
+func (a *app) lookUpInstalled(ctx context.Context, home string, k *about) {
+	rec := k.records[0]
+	location := rec.Index.URL
+	if a.indexFlag != "" || location == "" {
+		location, _ = a.location(home)
+	}
+	s, err := a.readShop(ctx, home, location, fetch.Cached)
+	if err == nil {
+		err = a.look(ctx, s, rec.Connector, k)
+	}
+	if err != nil {
+		a.say("what the marketplace says of it is not shown: %s", err)
+	}
 }
 
 // installedAs gathers the activation of that name, or those of the connector
@@ -98,12 +110,17 @@ func installedAs(records activate.Records, id string, k *about) (damaged, err er
 	return damaged, nil
 }
 
-// lookUp reads the index entry and, where it can be had, the manifest.
+// lookUp reads the chosen marketplace.
 func (a *app) lookUp(ctx context.Context, id string, k *about) error {
 	s, err := a.openShop(ctx, fetch.Cached)
 	if err != nil {
 		return err
 	}
+	return a.look(ctx, s, id, k)
+}
+
+// look reads the index entry and, where it can be had, the manifest.
+func (a *app) look(ctx context.Context, s *shop, id string, k *about) error {
 	e, err := s.index.Lookup(id)
 	if err != nil {
 		return err
@@ -111,7 +128,7 @@ func (a *app) lookUp(ctx context.Context, id string, k *about) error {
 	k.entry, k.from = &e, s.from()
 	pre, err := s.market.Preview(ctx, s.index, e, deps.FileNames()...)
 	if err != nil {
-		a.say("its manifest cannot be read: %s", form.Clean(err.Error()))
+		a.say("its manifest cannot be read: %s", err)
 		return nil
 	}
 	k.entry, k.manifest, k.diags = &pre.Entry, pre.Manifest, pre.Diagnostics
@@ -121,19 +138,26 @@ func (a *app) lookUp(ctx context.Context, id string, k *about) error {
 	return nil
 }
 
+// row writes one line of info: a label and a text that is wrapped behind it.
+func (a *app) row(b *strings.Builder, label, text string) {
+	if text != "" {
+		text = strings.TrimLeft(wrap(form.Clean(text), a.width(), strings.Repeat(" ", 12)), " ")
+		fmt.Fprintf(b, "  %-10s%s\n", label, text)
+	}
+}
+
 func (a *app) printEntry(k *about) {
 	e, m := k.entry, k.manifest
 	var b strings.Builder
+	if len(k.records) > 0 {
+		b.WriteString("\n")
+	}
 	fmt.Fprintf(&b, "%s %s (%s)\n", form.Clean(orElse(e.Name, e.ID)), form.Clean(manifest.DisplayVersion(*e)), form.Clean(e.ID))
 	if e.Description != "" {
-		b.WriteString(wrap(form.Clean(e.Description), planWidth, "  ") + "\n")
-	}
-	row := func(label, text string) {
-		if text != "" {
-			fmt.Fprintf(&b, "  %-10s%s\n", label, form.Clean(text))
-		}
+		b.WriteString(wrap(form.Clean(e.Description), a.width(), "  ") + "\n")
 	}
 	b.WriteString("\n")
+	row := func(label, text string) { a.row(&b, label, text) }
 	row("publisher", k.from)
 	row("homepage", e.Homepage)
 	row("released", e.ReleaseDate)
@@ -141,7 +165,7 @@ func (a *app) printEntry(k *about) {
 	row("needs", strings.Join(e.Requires, ", "))
 	row("tags", strings.Join(e.Tags, ", "))
 	if m != nil {
-		a.manifestRows(row, m)
+		a.manifestRows(row, m, len(k.records) > 0)
 	}
 	for _, set := range k.packages {
 		row("packages", wantedPackages(set))
@@ -155,19 +179,23 @@ func (a *app) printEntry(k *about) {
 	}
 	if m != nil {
 		if text := m.Doc(a.language()).Description; text != "" {
-			b.WriteString("\n" + wrap(form.Clean(text), planWidth, "  ") + "\n")
+			b.WriteString("\n" + wrap(form.Clean(text), a.width(), "  ") + "\n")
 		}
 		for _, s := range m.SetupInstructions {
-			b.WriteString(wrap("- "+form.Clean(s), planWidth, "  ") + "\n")
+			b.WriteString(wrap("- "+form.Clean(s), a.width(), "  ") + "\n")
 		}
 	}
 	for _, d := range k.diags {
-		row("note", d.String())
+		if d.Severity != manifest.Info || a.verbose {
+			row("note", d.String())
+		}
 	}
 	fmt.Fprint(a.stdout, b.String())
 }
 
-func (a *app) manifestRows(row func(label, text string), m *manifest.Manifest) {
+// manifestRows shows the manifest; of an installed connector, tools and sandbox
+// are shown with its record.
+func (a *app) manifestRows(row func(label, text string), m *manifest.Manifest, installed bool) {
 	if m.Type == "mcp_remote" {
 		row("connects", m.Server.URL)
 	} else {
@@ -179,7 +207,7 @@ func (a *app) manifestRows(row func(label, text string), m *manifest.Manifest) {
 		row("test", "none")
 	}
 	row("network", networkText(m))
-	if box, err := sandbox.New(sandbox.Auto); err == nil {
+	if box, err := sandbox.New(sandbox.Auto); err == nil && !installed && m.Type != "mcp_remote" {
 		row("sandbox", box.Enforced(sandbox.Policy{}).Sentence)
 	}
 	if m.Auth.Type != "" && m.Auth.Type != "none" {
@@ -200,6 +228,9 @@ func (a *app) manifestRows(row func(label, text string), m *manifest.Manifest) {
 		}
 		row(label, text)
 	}
+	if installed {
+		return
+	}
 	names := make([]string, len(m.Tools))
 	for i, t := range m.Tools {
 		names[i] = t.Name
@@ -217,12 +248,9 @@ func short(digest string) string {
 
 func (a *app) printRecord(k *about, rec *activate.Record) {
 	var b strings.Builder
-	if k.entry != nil {
-		b.WriteString("\n")
-	}
 	fmt.Fprintf(&b, "Installed as %s: %s, %s\n", rec.Name, versionOf(rec), rec.AuthState)
 	row := func(label, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-10s%s\n", label, form.Clean(fmt.Sprintf(format, args...)))
+		a.row(&b, label, fmt.Sprintf(format, args...))
 	}
 	if e := k.entry; e != nil && e.Version > rec.Version {
 		row("update", "%s is available; %s", manifest.DisplayVersion(*e), changedFiles(rec.Pins(), e.Files))

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +12,7 @@ import (
 
 	"skald-connectors/activate"
 	"skald-connectors/fetch"
+	"skald-connectors/form"
 	"skald-connectors/keystore"
 )
 
@@ -50,7 +51,7 @@ func (a *app) installCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.as, "as", "", "name of the activation, for a second account (`NAME`)")
+	f.StringVar(&o.as, "as", "", "`NAME` of the activation, for a second account")
 	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plan")
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
 	f.BoolVar(&o.noDeps, "no-deps", false, "do not install dependencies; they are here already")
@@ -58,8 +59,8 @@ func (a *app) installCommand() *cobra.Command {
 	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
 	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
 	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto or none")
-	f.StringArrayVar(&o.allow, "allow", nil, "let only this tool through (`TOOL`, repeatable)")
-	f.StringArrayVar(&o.deny, "deny", nil, "keep this tool back (`TOOL`, repeatable)")
+	f.StringArrayVar(&o.allow, "allow", nil, "let only this `TOOL` through (repeatable)")
+	f.StringArrayVar(&o.deny, "deny", nil, "keep this `TOOL` back (repeatable)")
 	o.given.register(c)
 	return c
 }
@@ -77,7 +78,7 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 	if o.depsTimeout <= 0 {
 		return usagef("--deps-timeout has to be more than nothing")
 	}
-	given, err := o.given.read(a)
+	given, err := o.given.read(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -120,6 +121,9 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, s *shop, o 
 		if err != nil {
 			return nil, err
 		}
+		if err := a.sameKeystore(p); err != nil {
+			return nil, err
+		}
 		notes, err := act.CheckGiven(p, given)
 		if err != nil {
 			return nil, err
@@ -129,7 +133,7 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, s *shop, o 
 		}
 		for _, d := range p.Diagnostics {
 			if a.verbose {
-				a.say("note: %s", d.String())
+				a.say("%s", d.String())
 			}
 		}
 		if err := a.agree(ctx, p, s, o); err != nil {
@@ -138,6 +142,20 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, s *shop, o 
 		plans = append(plans, p)
 	}
 	return plans, nil
+}
+
+// sameKeystore refuses, before anybody agrees to anything, a key store that is
+// not the one that is in use already.
+func (a *app) sameKeystore(p *activate.Plan) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	want, err := a.wantedKeystore(home)
+	if err != nil || want == "" || p.Store.Backend == "" || want == p.Store.Backend {
+		return err
+	}
+	return withHint(usagef("the key of your secrets is kept %s already, and there is one place for all", keyPlace(p.Store.Backend)), "leave --keystore away")
 }
 
 // agree shows one plan and asks.
@@ -163,7 +181,11 @@ func (a *app) agree(ctx context.Context, p *activate.Plan, s *shop, o *installOp
 		ok, err := term.Type(ctx, fmt.Sprintf("%s. Type %s to install it all the same", p.Loud, p.Name), p.Name)
 		return declined(ok, err, p.Name)
 	}
-	ok, err := term.Confirm(ctx, fmt.Sprintf("Install %s?", p.Name), text, "Install", "Cancel")
+	title := fmt.Sprintf("Install %s?", p.Name)
+	if p.Name != p.Entry.ID {
+		title = fmt.Sprintf("Install %s as %s?", p.Entry.ID, p.Name)
+	}
+	ok, err := term.Confirm(ctx, title, text, "Install", "Cancel")
 	return declined(ok, err, p.Name)
 }
 
@@ -186,13 +208,10 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, 
 		defer undo()
 	}
 	bundles := a.downloadAll(ctx, s, plans)
-	var done []*activate.Record
+	done, failed := []*activate.Record{}, []failure{}
 	var first error
 	for i, p := range plans {
 		err := bundles[i].err
-		if err == nil && !bytes.Equal(bundles[i].bundle.Entry().Raw, p.Entry.Raw) {
-			err = withHint(fmt.Errorf("installing %q: the marketplace published another version after the plan was shown", p.Name), "run the command again to see its plan")
-		}
 		if err == nil {
 			var rec *activate.Record
 			rec, err = act.Install(ctx, activate.Request{Plan: p, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
@@ -202,25 +221,40 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, 
 				done = append(done, rec)
 			}
 		}
-		if err != nil && first == nil {
-			first = err
-		} else if err != nil {
-			a.finish(err)
+		if err != nil {
+			failed = append(failed, failure{Name: p.Name, Error: form.Clean(err.Error())})
+			if first != nil || len(plans) > 1 {
+				a.complain(err)
+			}
 		}
+		first = cmp.Or(first, err)
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	a.clearProgress()
-	if len(done) > 0 || first == nil {
-		if err := a.reportInstalled(act, done); err != nil {
-			return err
-		}
+	if len(plans) == 1 && first != nil {
+		return first
 	}
-	if first != nil && a.json && len(done) > 0 {
-		a.json = false // the one document is out; the error goes to standard error only
+	if err := a.reportInstalled(act, done, failed); err != nil {
+		return err
 	}
-	return first
+	if first == nil || classifyOnly(first) == exitInterrupted {
+		return first
+	}
+	a.json = false // the one document is out, and every error is said
+	return &exitError{classifyOnly(first), fmt.Errorf("%d of %d connectors are not installed", len(plans)-len(done), len(plans))}
+}
+
+// failure is one connector that could not be installed, among several.
+type failure struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
+}
+
+func classifyOnly(err error) int {
+	code, _ := classify(err)
+	return code
 }
 
 type download struct {
@@ -245,9 +279,9 @@ func (a *app) downloadAll(ctx context.Context, s *shop, plans []*activate.Plan) 
 }
 
 // reportInstalled says what was done and what to do next.
-func (a *app) reportInstalled(act *activate.Activator, done []*activate.Record) error {
+func (a *app) reportInstalled(act *activate.Activator, done []*activate.Record, failed []failure) error {
 	if a.json {
-		return a.printJSON(map[string]any{"installed": done})
+		return a.printJSON(map[string]any{"installed": done, "failed": failed})
 	}
 	for _, rec := range done {
 		fmt.Fprint(a.stdout, installedText(act, rec))
@@ -259,7 +293,7 @@ func installedText(act *activate.Activator, rec *activate.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s is installed: %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
 	if rec.AuthState == activate.Pending {
-		fmt.Fprintf(&b, "  It stays parked until `%s verify %s` passes.\n", program, rec.Name)
+		fmt.Fprintf(&b, "  It stays parked until its test passes: %s configure %s\n", program, rec.Name)
 	}
 	granted := 0
 	for _, t := range rec.Tools {
@@ -270,11 +304,11 @@ func installedText(act *activate.Activator, rec *activate.Record) string {
 	if len(rec.Tools) > 0 {
 		fmt.Fprintf(&b, "  tools     %d of %d let through\n", granted, len(rec.Tools))
 	}
-	fmt.Fprintf(&b, "  settings  %s\n", act.Records().Path(rec.Name))
+	fmt.Fprintf(&b, "  record    %s\n", act.Records().Path(rec.Name))
 	if len(rec.Secrets) > 0 {
 		fmt.Fprintf(&b, "  secrets   %s, encrypted; their key is %s\n", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
 	}
-	fmt.Fprintf(&b, "  sandbox   %s\n", strings.TrimLeft(wrap(rec.Sandbox.Enforced, planWidth, "            "), " "))
+	fmt.Fprintf(&b, "  sandbox   %s\n", strings.TrimLeft(wrap(rec.Sandbox.Enforced, plainWidth, "            "), " "))
 	fmt.Fprintf(&b, "  next      %s info %s\n", program, rec.Name)
 	return b.String()
 }
@@ -283,7 +317,7 @@ func versionOf(rec *activate.Record) string {
 	if rec.VersionString == "" {
 		return fmt.Sprintf("version %d", rec.Version)
 	}
-	return fmt.Sprintf("%s (version %d)", rec.VersionString, rec.Version)
+	return fmt.Sprintf("%s (version %d)", form.Clean(rec.VersionString), rec.Version)
 }
 
 // completeIDs offers the ids of the index that is here already.

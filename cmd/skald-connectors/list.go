@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -34,7 +35,8 @@ type listLine struct {
 	Version       manifest.Version `json:"version"`
 	VersionString string           `json:"version_string"`
 	State         string           `json:"state"`
-	Update        manifest.Version `json:"update"` // 0 = none known
+	Update        manifest.Version `json:"update"`      // 0 = none known
+	TestFailed    bool             `json:"test_failed"` // the last verify said no
 	Mounts        []string         `json:"mounts"`
 	Problem       string           `json:"problem,omitempty"`
 }
@@ -65,11 +67,15 @@ func (a *app) list(ctx context.Context) error {
 	for i, l := range lines {
 		update := ""
 		if l.Update > 0 {
-			update = "yes"
+			update = fmt.Sprintf("version %d", l.Update)
 		}
-		rows[i] = []string{l.Name, l.Connector, l.VersionString, l.State, update, strings.Join(l.Mounts, ", ")}
+		state := l.State
+		if l.TestFailed {
+			state += ", last test failed"
+		}
+		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, update}
 	}
-	if err := table(a.stdout, []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE", "MOUNTED IN"}, rows); err != nil {
+	if err := table(a.stdout, []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE"}, rows); err != nil {
 		return err
 	}
 	for _, l := range lines {
@@ -88,6 +94,7 @@ func describe(store *install.Store, l activate.Listed) listLine {
 	}
 	r := l.Record
 	line.Connector, line.Version, line.VersionString, line.State = r.Connector, r.Version, displayVersion(r), string(r.AuthState)
+	line.TestFailed = r.Verify.Ran && !r.Verify.OK
 	if _, err := os.Stat(store.WorkDir(r.Name, r.Ref())); err != nil {
 		line.State = "broken"
 		line.Problem = "its files are missing: " + err.Error()
@@ -159,10 +166,10 @@ func (a *app) searchCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.tag, "tag", "", "only with this tag (`TAG`)")
-	f.StringVar(&o.kind, "type", "", "only of this type: mcp_local or mcp_remote (`TYPE`)")
-	f.StringVar(&o.scope, "scope", "", "only of this scope: user or global (`SCOPE`)")
-	f.StringVar(&o.requires, "requires", "", "only what needs this: API_KEY, OAUTH, NODE, PYTHON… (`NEED`)")
+	f.StringVar(&o.tag, "tag", "", "only with this `TAG`")
+	f.StringVar(&o.kind, "type", "", "only of this `TYPE`: mcp_local or mcp_remote")
+	f.StringVar(&o.scope, "scope", "", "only of this `SCOPE`: user or global")
+	f.StringVar(&o.requires, "requires", "", "only what needs `THIS`: API_KEY, OAUTH, NODE, PYTHON…")
 	return c
 }
 
@@ -199,10 +206,15 @@ func (a *app) search(ctx context.Context, o *searchOptions) error {
 		if e.Broken != "" {
 			text = "cannot be installed: " + e.Broken
 		}
-		rows[i] = []string{e.ID, manifest.DisplayVersion(e), e.Name, shorten(text, 60)}
+		rows[i] = []string{e.ID, manifest.DisplayVersion(e), e.Name, shorten(text, max(a.width()-48, 20))}
 	}
 	if a.json {
-		return a.printJSON(map[string]any{"index": s.index.Location(), "results": lines})
+		if err := a.printJSON(map[string]any{"index": s.index.Location(), "results": lines}); err != nil {
+			return err
+		}
+		if a.json = false; len(rows) > 0 { // the one document is out
+			return nil
+		}
 	}
 	if len(rows) == 0 {
 		return &exitError{exitNotFound, errors.New("nothing in " + s.from() + " matches")}

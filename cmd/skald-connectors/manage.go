@@ -42,7 +42,7 @@ func (a *app) configure(ctx context.Context, o *configureOptions) error {
 	if err != nil {
 		return err
 	}
-	given, err := o.given.read(a)
+	given, err := o.given.read(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,7 @@ func (a *app) verify(ctx context.Context, name string) error {
 		return withoutHint(err)
 	}
 	if err != nil {
-		a.showFailure(err)
-		return withoutHint(err)
+		return withHint(&exitError{classifyOnly(err), err}, "change its settings with %s configure %s", program, name)
 	}
 	fmt.Fprintf(a.stdout, "%s works: %s\n", name, orElse(outcome.Message, "its server started and answered"))
 	if outcome.Details != "" && a.verbose {

@@ -56,7 +56,7 @@ func (a *app) openShop(ctx context.Context, mode fetch.Freshness) (*shop, error)
 		return nil, terr
 	}
 	if !yes {
-		return nil, err
+		return nil, &exitError{exitFailed, errors.New("stopped; nothing was changed")}
 	}
 	return a.readShop(ctx, home, builtinLocation, mode)
 }

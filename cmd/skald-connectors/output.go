@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 
@@ -16,17 +18,63 @@ import (
 	"skald-connectors/form"
 )
 
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// output is standard output. It keeps the first error, so that a result which
+// did not reach its file is never called a success.
+type output struct {
+	w   io.Writer
+	err error
 }
 
-// printJSON writes the one document of a command to standard output.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("writing the result: %w", err)
+	}
+	return n, err
+}
+
+// fileOf is the file behind a stream, nil where there is none.
+func fileOf(stream any) *os.File {
+	if o, ok := stream.(*output); ok {
+		stream = o.w
+	}
+	f, _ := stream.(*os.File)
+	return f
+}
+
+func isTerminal(stream any) bool {
+	f := fileOf(stream)
+	return f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// printJSON writes the one document of a command to standard output. A
+// character that would act on a terminal is written as its JSON escape.
 func (a *app) printJSON(doc any) error {
-	enc := json.NewEncoder(a.stdout)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(doc)
+	if err := enc.Encode(doc); err != nil {
+		return err
+	}
+	_, err := a.stdout.Write(escapeUnseen(b.Bytes()))
+	return err
+}
+
+// escapeUnseen puts JSON escapes in the place of what form.Clean would not
+// show as it is; the encoder has escaped only the characters below U+0020.
+func escapeUnseen(doc []byte) []byte {
+	var b bytes.Buffer
+	for _, r := range string(doc) {
+		if s := string(r); r < 0x7f || form.Clean(s) == s {
+			b.WriteString(s)
+			continue
+		}
+		for _, u := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, "\\u%04x", u)
+		}
+	}
+	return b.Bytes()
 }
 
 // table writes rows in columns; every cell is made safe to show.
@@ -78,6 +126,34 @@ func age(now, then time.Time) string {
 		return fmt.Sprintf("%d hours ago", int(d.Hours()))
 	}
 	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
+
+const (
+	// plainWidth is the width of text that no terminal shows.
+	plainWidth = 78
+	// widest keeps lines readable on a wide terminal.
+	widest = 100
+)
+
+// width is how wide text for people may be: that of the terminal, within reason.
+func (a *app) width() int {
+	for _, stream := range []any{a.stderr, a.stdout} {
+		if f, ok := stream.(*os.File); ok {
+			if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {
+				return min(max(cols-1, 40), widest)
+			}
+		}
+	}
+	return plainWidth
+}
+
+// wrapped breaks a message at a terminal's width; elsewhere, in a log, it stays
+// on one line.
+func (a *app) wrapped(text string) string {
+	if !isTerminal(a.stderr) {
+		return text
+	}
+	return wrap(text, a.width(), "")
 }
 
 // wrap breaks text at width, each line indented.
@@ -188,6 +264,39 @@ func (p *progress) show(e fetch.Event) {
 func (p *progress) line(s string) {
 	p.erase()
 	fmt.Fprintln(p.w, s)
+}
+
+// busy shows how long something takes that has a limit, on a terminal, until
+// stop is called.
+func (a *app) busy(what string, limit time.Duration) (stop func()) {
+	p := a.progress
+	if p == nil || !p.live {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		began := time.Now()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				p.mu.Lock()
+				p.erase()
+				fmt.Fprintf(p.w, "%s: %d s of at most %d s", what, int(time.Since(began).Seconds()), int(limit.Seconds()))
+				p.shown = true
+				p.mu.Unlock()
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+		p.clear()
+	}
 }
 
 func (p *progress) redraw() {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"skald-connectors/activate"
@@ -15,6 +17,10 @@ import (
 
 // passphraseLimit bounds a passphrase file: one line.
 const passphraseLimit = 4 << 10
+
+// passphraseLeast is the shortest new passphrase: scrypt makes each guess cost
+// about a second, so eight characters that are no word hold for years.
+const passphraseLeast = 8
 
 // person asks whoever sits at the terminal.
 type person struct {
@@ -44,7 +50,13 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 
 // showFailure says what verify or the probe found, with all that helps.
 func (a *app) showFailure(err error) {
-	fmt.Fprintf(a.stderr, "\n%s\n", wrap(form.Clean(err.Error()), planWidth, ""))
+	fmt.Fprintf(a.stderr, "\n%s\n", a.wrapped(form.Clean(err.Error())))
+	a.showParticulars(err)
+	fmt.Fprintln(a.stderr)
+}
+
+// showParticulars shows what an error carries besides its message.
+func (a *app) showParticulars(err error) {
 	var (
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
@@ -55,7 +67,6 @@ func (a *app) showFailure(err error) {
 	if errors.As(err, &probe) && probe.Stderr != "" {
 		fmt.Fprintf(a.stderr, "the last lines that it wrote:\n%s\n", indent(probe.Stderr))
 	}
-	fmt.Fprintln(a.stderr)
 }
 
 func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ") }
@@ -79,9 +90,7 @@ func (a *app) keystore(home string) (*keystore.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch want {
-	case "", keystore.BackendKeychain, keystore.BackendPassphrase, keystore.BackendKeyfile:
-	default:
+	if want != "" && !knownBackend(want) {
 		return nil, usagef("there is no key store %q; it is keychain, passphrase or keyfile", want)
 	}
 	o := keystore.Options{Dir: filepath.Join(home, "keystore"), Want: want, Keychain: a.hooks.keychain, Interactive: a.interactive(),
@@ -111,7 +120,13 @@ func (a *app) passphraseFromFile(_ context.Context, ask keystore.PassphraseAsk) 
 	if err != nil {
 		return keystore.Secret{}, fmt.Errorf("reading the passphrase file: %w", err)
 	}
+	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return keystore.Secret{}, withHint(usagef("the passphrase file %s can be read by others", path), "chmod 600 %s", path)
+	}
 	line := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	if strings.ContainsAny(line, "\r\n") {
+		return keystore.Secret{}, usagef("the passphrase file %s has several lines; one is expected", path)
+	}
 	return keystore.NewSecret(line), nil
 }
 
@@ -124,14 +139,37 @@ func (a *app) askPassphrase(ctx context.Context, term *form.Terminal, ask keysto
 	if ask.Problem != "" {
 		title = ask.Problem + ". " + title
 	}
-	return term.Passphrase(ctx, title, ask.New)
+	for {
+		p, err := term.Passphrase(ctx, title, ask.New)
+		if err != nil || !ask.New || p.Len() >= passphraseLeast {
+			return p, err
+		}
+		title = fmt.Sprintf("That has fewer than %d characters. New passphrase for your secrets", passphraseLeast)
+	}
+}
+
+// keychainProblem says why the key cannot be kept in the keychain.
+func keychainProblem(cause error) string {
+	var key *keystore.Error
+	if errors.As(cause, &key) {
+		switch key.Kind {
+		case keystore.Locked:
+			return "Your keychain is locked, so their key cannot be kept there now; stop here to unlock it, or choose another place."
+		case keystore.TimedOut:
+			return "Your keychain does not answer, so their key cannot be kept there now."
+		}
+	}
+	return "There is no keychain on this machine that could keep their key."
 }
 
 // chooseKeystore asks, once, where the key of the secrets shall be kept when
 // there is no keychain.
 func (a *app) chooseKeystore(ctx context.Context, term *form.Terminal, cause error, options []keystore.Backend) (keystore.Backend, error) {
 	a.clearProgress()
-	fmt.Fprintf(a.stderr, "\nYour secrets will be encrypted, but there is no keychain here to keep their key:\n  %s\n\n", form.Clean(cause.Error()))
+	fmt.Fprintf(a.stderr, "\n%s\n\n", a.wrapped("Your secrets will be encrypted. "+keychainProblem(cause)))
+	if a.verbose {
+		a.say("%s", cause)
+	}
 	labels := map[keystore.Backend]string{
 		keystore.BackendKeychain:   "The system's keychain",
 		keystore.BackendPassphrase: "Behind a passphrase that you type (asked for when secrets are needed)",

@@ -11,22 +11,24 @@ import (
 	"skald-connectors/manifest"
 )
 
-const planWidth = 78
-
 // planText shows a plan: what is downloaded, what runs here, what is asked.
 func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	var b strings.Builder
 	e, m := p.Entry, p.Manifest
 	fmt.Fprintf(&b, "%s %s, from %s\n", form.Clean(orElse(e.Name, e.ID)), form.Clean(manifest.DisplayVersion(e)), form.Clean(from))
 	if d := m.Doc(a.language()); d.ShortDescription != "" || e.Description != "" {
-		b.WriteString(wrap(form.Clean(orElse(e.Description, d.ShortDescription)), planWidth, "  ") + "\n")
+		b.WriteString(wrap(form.Clean(orElse(e.Description, d.ShortDescription)), a.width(), "  ") + "\n")
 	}
 	b.WriteString("\n")
 	row := func(label, format string, args ...any) {
-		text := strings.TrimLeft(wrap(fmt.Sprintf(format, args...), planWidth, strings.Repeat(" ", 12)), " ")
+		text := strings.TrimLeft(wrap(fmt.Sprintf(format, args...), a.width(), strings.Repeat(" ", 12)), " ")
 		fmt.Fprintf(&b, "  %-9s %s\n", label, text)
 	}
-	row("download", "%s, %s, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
+	if p.Files > 0 {
+		row("download", "%s, %s, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
+	} else {
+		row("download", "its manifest, which nothing pins")
+	}
 	if m.Type == "mcp_remote" {
 		row("connect", "%s", form.Clean(m.Server.URL))
 	} else {
@@ -42,7 +44,9 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 		row("test", "none: this connector has no test; its server is started once instead")
 	}
 	row("network", "%s", networkText(m))
-	row("sandbox", "%s", p.Enforced.Sentence)
+	if p.RunsHere() {
+		row("sandbox", "%s", p.Enforced.Sentence)
+	}
 	row("ask", "%s", fieldsText(p.Fields))
 	if text := a.storeText(p); text != "" {
 		row("keep", "%s", text)
@@ -129,7 +133,7 @@ func (a *app) storeText(p *activate.Plan) string {
 	if home, err := a.home(); err == nil && backend == "" {
 		backend, _ = a.wantedKeystore(home)
 	}
-	return "secrets are encrypted on disk; their key is " + keyPlace(backend)
+	return "secrets are encrypted on disk; their key is kept " + keyPlan(backend, p.Store.Backend != "")
 }
 
 // keyPlace says in words where a back end keeps the key of the vaults.
@@ -143,13 +147,20 @@ func keyPlace(b keystore.Backend) string {
 	return "in your system's keychain"
 }
 
-// language is the first part of the user's locale, "en" where there is none.
+// keyPlan says where the key will be kept, before it is.
+func keyPlan(b keystore.Backend, recorded bool) string {
+	if b == "" && !recorded {
+		return "in your system's keychain, or where you say if there is none"
+	}
+	return keyPlace(b)
+}
+
+// language is the language tag of the user's locale, "en" where there is none.
 func (a *app) language() string {
 	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
 		if v := a.getenv(name); v != "" && v != "C" && v != "POSIX" && !strings.HasPrefix(v, "C.") {
-			lang, _, _ := strings.Cut(v, "_")
-			lang, _, _ = strings.Cut(lang, ".")
-			return lang
+			lang, _, _ := strings.Cut(v, ".")
+			return strings.ReplaceAll(lang, "_", "-")
 		}
 	}
 	return "en"

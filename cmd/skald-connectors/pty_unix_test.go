@@ -262,17 +262,6 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// withoutTops is the state without the empty folders at the top.
-func (b *bench) withoutTops() string {
-	var lines []string
-	for line := range strings.SplitSeq(b.state(), "\n") {
-		if strings.Contains(line, "/") {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
 type modes struct{ in, out, ctl, local uint64 }
 
 func termios(t *testing.T, f *os.File) modes {

@@ -24,10 +24,15 @@ func TestMain(m *testing.M) {
 
 // testProgram is the program with the seams that scripts steer by variables:
 // SKALD_TEST_KILL_AT ends the process as kill -9 does before the named step,
-// SKALD_TEST_KEYCHAIN names a folder that plays the keychain.
+// SKALD_TEST_KEYCHAIN names a folder that plays the keychain, or is "os" for
+// the real one.
 func testProgram() {
 	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}}
-	if dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir != "" {
+	switch dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir {
+	case "":
+	case "os":
+		h.keychain = nil
+	default:
 		h.keychain = dirKeychain(dir)
 	}
 	if at := os.Getenv("SKALD_TEST_KILL_AT"); at != "" {
@@ -109,6 +114,11 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", e.Getenv("PATH")+string(filepath.ListSeparator)+filepath.Dir(python)+string(filepath.ListSeparator)+"/usr/bin:/bin")
+			self, err := exec.LookPath(program) // for scripts that change PATH
+			if err != nil {
+				return err
+			}
+			e.Setenv("SK", self)
 			e.Setenv("SKALD_CONNECTORS_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("SKALD_CONNECTORS_INDEX", filepath.Join(e.WorkDir, "market"))
 			e.Setenv("SKALD_CONNECTORS_KEYSTORE", "keyfile")
@@ -116,7 +126,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "bump": cmdBump,
-			"exitcode": cmdExitcode, "tamper": cmdTamper,
+			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant,
 		},
 		RequireUniqueNames: true,
 	})
@@ -230,6 +240,16 @@ func cmdExitcode(ts *testscript.TestScript, neg bool, args []string) {
 	if want := args[0]; strconv.Itoa(got) != want {
 		ts.Fatalf("exit code %d, want %s", got, want)
 	}
+}
+
+// plant FOLDER FILE SOURCE: replaces FILE of the only version below FOLDER.
+func cmdPlant(ts *testscript.TestScript, neg bool, args []string) {
+	found, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*", args[1]))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%d files %s below %s", len(found), args[1], args[0])
+	}
+	ts.Check(os.WriteFile(found[0], []byte(ts.ReadFile(args[2])), 0o600))
 }
 
 // tamper FOLDER FILE: appends a byte to the read-only FILE of the only version

@@ -36,7 +36,7 @@ func (a *app) secretsCommand() *cobra.Command {
 			return a.secretsPut(cmd.Context(), args[0], args[1], file)
 		},
 	}
-	put.Flags().StringVar(&file, "file", "", "file that holds the value, - for standard input (`PATH`)")
+	put.Flags().StringVar(&file, "file", "", "read the value from the file `PATH`, - for standard input")
 	c.AddCommand(put, &cobra.Command{
 		Use: "remove NAME HANDLE", Short: "Remove one secret",
 		Example: "  skald-connectors secrets remove email EMAIL_PASSWORD",
@@ -93,7 +93,11 @@ func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
 	if err != nil {
 		return err
 	}
-	value, err := a.readSecret(ctx, name, handle, file)
+	field, err := act.SecretField(name, handle)
+	if err != nil {
+		return err
+	}
+	value, err := a.readSecret(ctx, name, field, file)
 	if err != nil {
 		return err
 	}
@@ -114,17 +118,20 @@ func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
 
 // readSecret takes the value from the named file, from a prompt, or from
 // standard input when that is not a terminal.
-func (a *app) readSecret(ctx context.Context, name, handle, file string) (keystore.Secret, error) {
+func (a *app) readSecret(ctx context.Context, name string, field manifest.Field, file string) (keystore.Secret, error) {
 	if term := a.terminal(); file == "" && term != nil {
-		q := form.Question{Field: manifest.Field{Name: handle, Label: handle, Secret: true, Required: true, Type: "string"}}
-		answers, err := term.Fill(ctx, "Secret of "+name, []form.Question{q})
-		return answers[handle].Value, err
+		field.Required = true
+		answers, err := term.Fill(ctx, "Secret of "+name, []form.Question{{Field: field}})
+		return answers[field.Name].Value, err
 	}
 	if file == "" && isTerminal(a.stdin) {
-		return keystore.Secret{}, withHint(usagef("the value of %s cannot be asked for here", handle), "pipe it into the command, or give --file PATH")
+		return keystore.Secret{}, withHint(usagef("the value of %s cannot be asked for here", field.Name), "pipe it into the command, or give --file PATH")
 	}
-	used := ""
-	data, err := a.readInput("--file", orElse(file, "-"), valueLimit, &used)
+	used, what := "", "--file"
+	if file == "" {
+		what = "standard input"
+	}
+	data, err := a.readInput(ctx, what, orElse(file, "-"), valueLimit, &used)
 	return keystore.NewSecret(string(data)), err
 }
 

@@ -169,9 +169,10 @@ def load_attachments(settings, names):
                          | getattr(os, "O_BINARY", 0))
         except OSError as e:
             raise ToolError("attachment \"%s\" cannot be read: %s" % (name[:200], e.strerror)) from None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise ToolError("attachment \"%s\" is not a file" % name[:200])
         with os.fdopen(fd, "rb") as f:
-            if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
-                raise ToolError("attachment \"%s\" is not a file" % name[:200])
             data = f.read(MAX_ATTACHMENTS - total + 1)
         total += len(data)
         if total > MAX_ATTACHMENTS:

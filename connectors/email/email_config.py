@@ -67,6 +67,9 @@ class Settings:
             context.minimum_version = ssl.TLSVersion.TLSv1_2
             if self.ca_file:
                 context.load_verify_locations(cafile=self.ca_file)
+                # Home-made authorities often lack the extensions that Python asks for since
+                # 3.13; chain, dates and host name are checked as before.
+                context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         except (OSError, ssl.SSLError) as e:
             raise ConfigError("EMAIL_CA_FILE cannot be used: %s" % _reason(e)) from None
         return context
@@ -336,12 +339,12 @@ def _connect_error(where, security, port, error):
     if isinstance(error, ssl.SSLError):
         hint = "; it may want starttls on this port" if security == "ssl" else ""
         return ConnectError("tls", "%s: TLS failed: %s%s" % (where, _reason(error), hint))
-    if isinstance(error, smtplib.SMTPServerDisconnected) or isinstance(error, imaplib.IMAP4.abort):
+    if isinstance(error, smtplib.SMTPServerDisconnected) or "closed" in _reason(error):
         hint = "; it may want ssl on this port" if security != "ssl" else ""
         return ConnectError("protocol", "%s closed the connection%s" % (where, hint))
     if isinstance(error, OSError) and not isinstance(error, smtplib.SMTPException):
         return ConnectError("unreachable", "%s cannot be reached: %s" % (where, _reason(error)))
-    return ConnectError("protocol", "%s: %s" % (where, _reason(error)))
+    return ConnectError("protocol", "%s did not answer as such a server does: %s" % (where, _reason(error)))
 
 
 def _reason(error):
@@ -351,7 +354,7 @@ def _reason(error):
 
 def _server_words(said, settings):
     """Return ": what the server said", without the password."""
-    text = plain(said, 200).replace(settings.password, "[redacted]")
+    text = plain(said, 200).replace(settings.password, "[redacted]").rstrip(" .")
     return ": " + text if text else ""
 
 

@@ -21,7 +21,7 @@ from email_imap import fetch_items, search_uids
 from mcp_stdio import ToolError
 
 IDLE_SECONDS = 9 * 60        # IDLE is renewed; servers and routers drop silent connections after 10 to 29 minutes
-RETRY_SECONDS = (5, 15, 60, 300)  # after a failure; the last one is repeated
+RETRY_SECONDS = (1, 5, 15, 60, 300)  # after a failure; the last one is repeated
 MAX_BURST = 20               # messages announced one by one; the rest of a burst is counted
 FOLDER = "INBOX"
 

@@ -19,8 +19,8 @@ _URL = {"type": "string", "description": "Address that starts with http:// or ht
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": True}
 
 
-def _tool(name, title, description, required, **properties):
-    return {"name": name, "title": title, "description": description, "annotations": dict(_HINTS, title=title),
+def _tool(tool, label, description, required, **properties):
+    return {"name": tool, "title": label, "description": description, "annotations": dict(_HINTS, title=label),
             "inputSchema": {"type": "object", "properties": properties, "required": required,
                             "additionalProperties": False}}
 

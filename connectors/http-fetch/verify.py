@@ -42,8 +42,12 @@ def serve():
     except OSError:
         def connect(_address, _timeout):
             ours, theirs = socket.socketpair()
-            threading.Thread(target=Handler, args=(theirs, ("127.0.0.1", 0), None), daemon=True).start()
+            threading.Thread(target=answer, args=(theirs,), daemon=True).start()
             return ours
+
+        def answer(sock):
+            with sock:
+                Handler(sock, ("127.0.0.1", 0), None)
         return 8080, connect, "a page over a socket pair, since loopback is not allowed here"
 
 

@@ -92,6 +92,9 @@ service imap-login {
 }
 service anvil {
   %(chroot)s
+  unix_listener anvil-auth-penalty {
+    mode = 0
+  }
 }
 service stats {
   %(chroot)s

@@ -48,8 +48,8 @@ _UNITS = {"type": "string", "enum": ["metric", "imperial"], "default": "metric",
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": True}
 
 
-def _tool(tool, title, description, required, **properties):
-    return {"name": tool, "title": title, "description": description, "annotations": dict(_HINTS, title=title),
+def _tool(tool, label, description, required, **properties):
+    return {"name": tool, "title": label, "description": description, "annotations": dict(_HINTS, title=label),
             "inputSchema": {"type": "object", "properties": properties, "required": required,
                             "additionalProperties": False}}
 

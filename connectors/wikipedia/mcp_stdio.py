@@ -113,7 +113,8 @@ def _check_string(schema, value, name):
         raise ToolError("%s must not be empty" % name)
     if len(value) > schema.get("maxLength", MAX_LINE):
         raise ToolError("%s is longer than %d characters" % (name, schema["maxLength"]))
-    if "pattern" in schema and not re.search(schema["pattern"], value):
+    # In JSON Schema $ is the very end; Python's would let a line end pass.
+    if "pattern" in schema and not re.search(re.sub(r"\$$", r"\\Z", schema["pattern"]), value):
         raise ToolError("%s must match %s" % (name, schema["pattern"]))
     try:
         value.encode("utf-8")
@@ -164,7 +165,8 @@ class Server:
         self.tools = tools
         self.dispatch = dispatch
         self.instructions = instructions
-        self.secrets = sorted((s for s in secrets if s), key=len, reverse=True)
+        forms = {f for s in secrets if s for f in (s, json.dumps(s)[1:-1], json.dumps(s, ensure_ascii=False)[1:-1])}
+        self.secrets = sorted(forms, key=len, reverse=True)
         self.initialized = threading.Event()  # set by notifications/initialized
         self.stopping = threading.Event()     # set once, when the server ends
         self._schemas = {tool["name"]: tool["inputSchema"] for tool in tools}

@@ -25,8 +25,8 @@ _TITLE = {"type": "string", "minLength": 1, "maxLength": 255, "description": "Ti
 _HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": True}
 
 
-def _tool(tool, title, description, required, **properties):
-    return {"name": tool, "title": title, "description": description, "annotations": dict(_HINTS, title=title),
+def _tool(tool, label, description, required, **properties):
+    return {"name": tool, "title": label, "description": description, "annotations": dict(_HINTS, title=label),
             "inputSchema": {"type": "object", "properties": properties, "required": required,
                             "additionalProperties": False}}
 
@@ -157,7 +157,7 @@ def _title(text):
 def _head(page):
     out = {"title": page["title"]}
     for key, name in (("redirected_from", "redirected_from"), ("description", "description"), ("fullurl", "url"),
-                      ("pagelanguage", "language"), ("touched", "changed")):
+                      ("pagelanguage", "language")):
         if page.get(key):
             out[name] = page[key]
     if "disambiguation" in (page.get("pageprops") or {}):
@@ -188,7 +188,7 @@ def _section(text, wanted):
 def from_environment(env):
     """Return a Wikipedia with the user's settings. Raises ApiError."""
     language = env.get("WIKIPEDIA_LANGUAGE", "").strip() or "en"
-    if not re.match(LANGUAGE, language):
+    if not re.fullmatch(LANGUAGE, language):
         raise ApiError("answer", "WIKIPEDIA_LANGUAGE must be a code such as en or it")
     base = env.get("WIKIPEDIA_BASE_URL", "").strip()
     if base:

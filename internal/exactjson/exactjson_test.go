@@ -99,6 +99,7 @@ func TestRepeats(t *testing.T) {
 		{`{"K":1,"\u212a":2}`, []Repeat{{"\u212a", "\u212a", 1, 7, true}}},
 		{`{"straße":1,"STRASSE":2}`, nil},
 		{`{"list":[0,{"x":{"É":1,"é":2}}]}`, []Repeat{{"list[1].x.é", "é", 17, 24, true}}},
+		{"{\"a\\u001b\":{\"b\":1,\"b\":2}}", []Repeat{{`"a\x1b".b`, "b", 12, 18, false}}},
 		{many(`"k":1`), []Repeat{{"k", "k", 1, 1021, false}}},
 		{many(`"K":1,"K":1`), []Repeat{{"K", "K", 1, 1021, true}, {"K", "K", 1021, 1027, false}}},
 	} {

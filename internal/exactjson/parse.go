@@ -11,8 +11,9 @@ const byteOrderMark = "\xef\xbb\xbf"
 // Parse reads one JSON document. A leading byte order mark is accepted; data
 // after the document, invalid UTF-8 and containers nested deeper than maxDepth
 // are refused with a *SyntaxError. An escaped surrogate without its partner
-// becomes U+FFFD. Repeats lists every key that stands twice in its object, in
-// the order in which the objects end; it is for the caller to refuse them.
+// becomes U+FFFD. Repeats lists the keys that stand twice in their object, in
+// the order in which the objects end, at most 100 of them; it is for the caller
+// to refuse them.
 //
 // Strings share one copy of src, so the Value keeps that copy alive.
 func Parse(src []byte, maxDepth int) (v Value, repeats []Repeat, err error) {
@@ -20,16 +21,21 @@ func Parse(src []byte, maxDepth int) (v Value, repeats []Repeat, err error) {
 		return Value{}, nil, syntaxError(src, firstInvalid(src), "invalid UTF-8")
 	}
 	p := &parser{src: src, text: string(src), maxDepth: maxDepth}
+	p.members.first = min(bytes.Count(src, []byte{':'}), firstMembers)
+	p.items.first = firstItems
 	if bytes.HasPrefix(src, []byte(byteOrderMark)) {
 		p.pos = len(byteOrderMark)
 	}
 	p.space()
-	if v, err = p.value(); err != nil {
+	if err = p.value(&v); err != nil {
 		return Value{}, nil, err
 	}
 	p.space()
 	if p.pos < len(src) {
 		return Value{}, nil, p.fail("data after the document")
+	}
+	for i := range p.repeats {
+		p.repeats[i].Path = pathTo(v, p.repeats[i])
 	}
 	return v, p.repeats, nil
 }
@@ -45,18 +51,15 @@ func firstInvalid(src []byte) int {
 	return len(src)
 }
 
-// parser walks the source once. members and items are stacks: an open
-// container appends to them and copies its part out when it ends, so each
-// container costs one allocation of its exact size.
+// parser walks the source once.
 type parser struct {
 	src      []byte
 	text     string // src, for strings that need no decoding
 	pos      int
 	depth    int
 	maxDepth int
-	members  []Member
-	items    []Value
-	path     []step
+	members  arena[Member]
+	items    arena[Value]
 	repeats  []Repeat
 }
 
@@ -81,41 +84,44 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-func (p *parser) value() (Value, error) {
+// value reads one value into v, which is zero.
+func (p *parser) value(v *Value) (err error) {
+	v.Start = p.pos
 	switch c := p.peek(); {
 	case c == '{':
-		return p.object()
+		err = p.object(v)
 	case c == '[':
-		return p.array()
+		err = p.array(v)
 	case c == '"':
-		start := p.pos
-		s, err := p.string()
-		return Value{Kind: String, Start: start, End: p.pos, Str: s}, err
+		v.Kind = String
+		v.Str, err = p.string()
 	case c == '-' || c >= '0' && c <= '9':
-		return p.number()
+		v.Kind = Number
+		err = p.number()
+		v.Str = p.text[v.Start:p.pos]
 	case c == 't':
-		return p.literal("true", Bool)
+		v.Kind, v.Str = Bool, "true"
+		err = p.literal("true")
 	case c == 'f':
-		return p.literal("false", Bool)
+		v.Kind, v.Str = Bool, "false"
+		err = p.literal("false")
 	case c == 'n':
-		return p.literal("null", Null)
+		err = p.literal("null")
 	case p.pos >= len(p.src):
-		return Value{}, p.fail("the document ends where a value was expected")
+		return p.fail("the document ends where a value was expected")
+	default:
+		return p.fail("expected a value")
 	}
-	return Value{}, p.fail("expected a value")
+	v.End = p.pos
+	return err
 }
 
-func (p *parser) literal(word string, kind Kind) (Value, error) {
-	start := p.pos
-	if !bytes.HasPrefix(p.src[start:], []byte(word)) {
-		return Value{}, p.fail("expected a value")
+func (p *parser) literal(word string) error {
+	if !bytes.HasPrefix(p.src[p.pos:], []byte(word)) {
+		return p.fail("expected a value")
 	}
 	p.pos += len(word)
-	v := Value{Kind: kind, Start: start, End: p.pos}
-	if kind == Bool {
-		v.Str = p.text[start:p.pos]
-	}
-	return v, nil
+	return nil
 }
 
 func (p *parser) enter() error {
@@ -127,47 +133,41 @@ func (p *parser) enter() error {
 	return nil
 }
 
-func (p *parser) object() (Value, error) {
-	v := Value{Kind: Object, Start: p.pos}
+func (p *parser) object(v *Value) error {
+	v.Kind = Object
 	if err := p.enter(); err != nil {
-		return Value{}, err
+		return err
 	}
-	base := len(p.members)
+	base := p.members.top
 	for {
 		p.space()
-		if p.peek() == '}' && len(p.members) == base {
+		if p.peek() == '}' && p.members.top == base {
 			break
 		}
 		if err := p.member(); err != nil {
-			return Value{}, err
+			return err
 		}
 		p.space()
 		if c := p.peek(); c == '}' {
 			break
 		} else if c != ',' {
-			return Value{}, p.fail(`expected "," or "}"`)
+			return p.fail(`expected "," or "}"`)
 		}
 		p.pos++
 	}
 	p.pos++
 	p.depth--
-	v.End = p.pos
-	if n := len(p.members) - base; n > 0 {
-		v.Members = make([]Member, n)
-		copy(v.Members, p.members[base:])
-		p.members = p.members[:base]
-		p.findRepeats(v.Members)
-	}
-	return v, nil
+	v.Members = p.members.keep(base)
+	p.findRepeats(v.Members)
+	return nil
 }
 
-func (p *parser) member() error {
+func (p *parser) member() (err error) {
 	if p.peek() != '"' {
 		return p.fail("expected a key in double quotes")
 	}
-	start := p.pos
-	key, err := p.string()
-	if err != nil {
+	m := Member{KeyStart: p.pos}
+	if m.Key, err = p.string(); err != nil {
 		return err
 	}
 	p.space()
@@ -176,65 +176,61 @@ func (p *parser) member() error {
 	}
 	p.pos++
 	p.space()
-	p.path = append(p.path, step{key: key, index: -1})
-	v, err := p.value()
-	p.path = p.path[:len(p.path)-1]
-	p.members = append(p.members, Member{Key: key, KeyStart: start, Value: v})
+	err = p.value(&m.Value)
+	p.members.push(&m)
 	return err
 }
 
-func (p *parser) array() (Value, error) {
-	v := Value{Kind: Array, Start: p.pos}
+func (p *parser) array(v *Value) error {
+	v.Kind = Array
 	if err := p.enter(); err != nil {
-		return Value{}, err
+		return err
 	}
-	base := len(p.items)
+	base := p.items.top
 	for {
 		p.space()
-		if p.peek() == ']' && len(p.items) == base {
+		if p.peek() == ']' && p.items.top == base {
 			break
 		}
-		p.path = append(p.path, step{index: len(p.items) - base})
-		item, err := p.value()
-		if err != nil {
-			return Value{}, err
+		if err := p.item(); err != nil {
+			return err
 		}
-		p.path = p.path[:len(p.path)-1]
-		p.items = append(p.items, item)
 		p.space()
 		if c := p.peek(); c == ']' {
 			break
 		} else if c != ',' {
-			return Value{}, p.fail(`expected "," or "]"`)
+			return p.fail(`expected "," or "]"`)
 		}
 		p.pos++
 	}
 	p.pos++
 	p.depth--
-	v.End = p.pos
-	if n := len(p.items) - base; n > 0 {
-		v.Items = make([]Value, n)
-		copy(v.Items, p.items[base:])
-		p.items = p.items[:base]
-	}
-	return v, nil
+	v.Items = p.items.keep(base)
+	return nil
 }
 
-// number reads the grammar of RFC 8259, section 6, and keeps the text.
-func (p *parser) number() (Value, error) {
-	start := p.pos
+// item has its own frame, so that its value stays off the heap.
+func (p *parser) item() error {
+	var v Value
+	err := p.value(&v)
+	p.items.push(&v)
+	return err
+}
+
+// number reads the grammar of RFC 8259, section 6.
+func (p *parser) number() error {
 	if p.peek() == '-' {
 		p.pos++
 	}
 	if p.peek() == '0' {
 		p.pos++
 	} else if !p.digits() {
-		return Value{}, p.fail("expected a digit")
+		return p.fail("expected a digit")
 	}
 	if p.peek() == '.' {
 		p.pos++
 		if !p.digits() {
-			return Value{}, p.fail("expected a digit after the decimal point")
+			return p.fail("expected a digit after the decimal point")
 		}
 	}
 	if c := p.peek(); c == 'e' || c == 'E' {
@@ -243,10 +239,10 @@ func (p *parser) number() (Value, error) {
 			p.pos++
 		}
 		if !p.digits() {
-			return Value{}, p.fail("expected a digit in the exponent")
+			return p.fail("expected a digit in the exponent")
 		}
 	}
-	return Value{Kind: Number, Start: start, End: p.pos, Str: p.text[start:p.pos]}, nil
+	return nil
 }
 
 // digits skips a run of digits and tells whether there was one.

@@ -7,11 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// step is one part of a path: a key, or an index when that is not negative.
-type step struct {
-	key   string
-	index int
-}
+// maxRepeats bounds what a hostile document can make us list.
+const maxRepeats = 100
 
 // pairwiseMembers is the object size up to which comparing every pair of
 // hashes is cheaper than a map.
@@ -68,27 +65,60 @@ func firstOf(members []Member, j int, key string) int {
 }
 
 func (p *parser) report(members []Member, first, second int) {
+	if len(p.repeats) >= maxRepeats {
+		return
+	}
 	key := members[second].Key
 	p.repeats = append(p.repeats, Repeat{
-		Path: pathText(p.path, key), Key: key,
-		First: members[first].KeyStart, Second: members[second].KeyStart,
-		CaseTwin: members[first].Key != key,
+		Key: key, First: members[first].KeyStart, Second: members[second].KeyStart, CaseTwin: members[first].Key != key,
 	})
 }
 
-func pathText(path []step, key string) string {
+// pathTo finds the path of a repeat from the root down, by its offset.
+func pathTo(v Value, rep Repeat) string {
 	var b strings.Builder
-	for _, s := range append(path[:len(path):len(path)], step{key: key, index: -1}) {
-		if s.index >= 0 {
-			b.WriteString("[" + strconv.Itoa(s.index) + "]")
-			continue
-		}
+	name := func(key string) {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(s.key)
+		b.WriteString(pathKey(key))
 	}
-	return b.String()
+	for {
+		next := -1
+		for i, item := range v.Items {
+			if rep.Second > item.Start && rep.Second < item.End {
+				next = i
+			}
+		}
+		if next >= 0 {
+			b.WriteString("[" + strconv.Itoa(next) + "]")
+			v = v.Items[next]
+			continue
+		}
+		for i, m := range v.Members {
+			if m.KeyStart == rep.Second {
+				name(m.Key)
+				return b.String()
+			}
+			if rep.Second > m.Value.Start && rep.Second < m.Value.End {
+				next = i
+			}
+		}
+		if next < 0 {
+			return b.String()
+		}
+		name(v.Members[next].Key)
+		v = v.Members[next].Value
+	}
+}
+
+// pathKey gives a key as it stands in a path: quoted when it holds what a
+// terminal would not show.
+func pathKey(key string) string {
+	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(key)
+	}
+	return key
 }
 
 // foldHash is FNV-1a over the folded key; keys equal under strings.EqualFold

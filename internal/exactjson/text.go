@@ -8,20 +8,23 @@ import (
 
 // string reads a string in double quotes and decodes it.
 func (p *parser) string() (string, error) {
-	p.pos++
-	start := p.pos
-	for p.pos < len(p.src) {
-		switch c := p.src[p.pos]; {
-		case c == '"':
-			p.pos++
-			return p.text[start : p.pos-1], nil
-		case c == '\\':
-			return p.escaped(start)
-		case c < 0x20:
-			return "", p.fail("a control character inside a string")
+	src, start := p.src, p.pos+1
+	for i := start; i < len(src); i++ {
+		c := src[i]
+		if c != '"' && c != '\\' && c >= 0x20 {
+			continue
 		}
-		p.pos++
+		p.pos = i
+		switch c {
+		case '"':
+			p.pos++
+			return p.text[start:i], nil
+		case '\\':
+			return p.escaped(start)
+		}
+		return "", p.fail("a control character inside a string")
 	}
+	p.pos = len(src)
 	return "", p.fail("the document ends inside a string")
 }
 

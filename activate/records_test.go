@@ -1,0 +1,128 @@
+package activate
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func fullRecord() *Record {
+	return &Record{
+		Name: "work", Connector: "mail", Version: 3, VersionString: "1.2.0", Digest: "0123456789abcdef",
+		Index: IndexRef{URL: "https://example.org", Digest: "ab"}, Files: []FilePin{{Path: "a", SHA256: "cd", Size: 5}},
+		Type: "mcp_local", Scope: "user", Auth: AuthRef{Type: "oauth2", Scopes: []string{"s"}, Deliver: &DeliverRef{As: "env", Format: "access_token", Env: "T"}},
+		AuthState: Ready, Vault: 2, Env: map[string]string{"H": "<&>"}, Secrets: []SecretRef{{Name: "PW", Store: "keychain"}},
+		MCPConfig: ServerRef{Command: "python3", Args: []string{"s.py"}, Env: [][2]string{{"A", "{SECRET:PW}"}}},
+		Verify:    VerifyRef{Ran: true, OK: true, When: time.Unix(1, 0).UTC()}, Tools: []ToolRef{{Name: "t", Digest: "ef", Granted: true}},
+		Probe: &Probe{ProtocolVersion: "2025-11-25", Capabilities: json.RawMessage(`{"tools": {}}`)}, Mounts: []MountRef{},
+		InstalledAt: time.Unix(1, 0).UTC(), UpdatedAt: time.Unix(2, 0).UTC(),
+	}
+}
+
+// TestRecordRoundTrip: what is written is what is read, members of a newer
+// minor version included.
+func TestRecordRoundTrip(t *testing.T) {
+	rs := OpenRecords(t.TempDir())
+	rec := fullRecord()
+	rec.extra = map[string]json.RawMessage{"future": json.RawMessage(`{"x": [1, 2]}`), "also": json.RawMessage(`"y"`)}
+	if err := rs.write(rec); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(rs.Path("work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := rs.Read("work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rs.write(got); err != nil {
+		t.Fatal(err)
+	}
+	second, _ := os.ReadFile(rs.Path("work"))
+	if string(first) != string(second) {
+		t.Errorf("rewritten differently:\n%s\n%s", first, second)
+	}
+	for _, want := range []string{`"schema": 1`, `"future": {`, `"also": "y"`, `"sha256": "cd"`, `"auth_state": "ready"`} {
+		if !strings.Contains(string(first), want) {
+			t.Errorf("%s is missing in\n%s", want, first)
+		}
+	}
+}
+
+func TestRecordRefusals(t *testing.T) {
+	home := t.TempDir()
+	rs := OpenRecords(home)
+	if err := rs.write(fullRecord()); err != nil {
+		t.Fatal(err)
+	}
+	good, _ := os.ReadFile(rs.Path("work"))
+	with := func(old, new string) string { return strings.Replace(string(good), old, new, 1) }
+	var damaged *DamagedError
+	var newer *NewerError
+	var gone *NotInstalledError
+	for name, tt := range map[string]struct {
+		text string
+		as   any
+		want string
+	}{
+		"empty":        {"", &damaged, `reading record "work": `},
+		"half":         {string(good[:len(good)/2]), &damaged, `reading record "work": `},
+		"array":        {"[]", &damaged, `reading record "work": it is not a JSON object`},
+		"no schema":    {`{"name":"work"}`, &damaged, `reading record "work": it has no schema number`},
+		"newer":        {`{"schema":2,"name":7}`, &newer, `reading record "work": it has schema 2 and this program knows 1: it was written by a newer version`},
+		"twice":        {with(`"name"`, `"name": "x", "name"`), &damaged, `reading record "work": the key "name" occurs twice`},
+		"case twin":    {with(`"name"`, `"Name": "x", "name"`), &damaged, `reading record "work": the key "name" occurs twice`},
+		"another name": {with(`"name": "work"`, `"name": "play"`), &damaged, `reading record "work": it names the activation "play"`},
+		"state":        {with(`"ready"`, `"superb"`), &damaged, `reading record "work": auth_state "superb" is not known`},
+		"connector":    {with(`"mail"`, `"../../x"`), &damaged, `reading record "work": connector "../../x" is not a valid id`},
+	} {
+		if err := os.WriteFile(rs.Path("work"), []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := rs.Read("work")
+		if err == nil || !errors.As(err, tt.as) || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+		list, err := rs.List()
+		if err != nil || len(list) != 1 || list[0].Err == nil {
+			t.Errorf("%s: the list hides it: %+v (%v)", name, list, err)
+		}
+	}
+	for _, name := range []string{"nope", "../activations/work", ""} {
+		if _, err := rs.Read(name); !errors.As(err, &gone) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	_ = os.WriteFile(filepath.Join(home, "activations", ".tmp-1.json"), nil, 0o600)
+	if list, err := rs.List(); err != nil || len(list) != 1 {
+		t.Errorf("a leftover is listed: %+v (%v)", list, err)
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	seed, err := json.Marshal(fullRecord())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(strings.Replace(string(seed), `"schema":0`, `"schema":1`, 1)))
+	f.Add([]byte(`{"schema":1,"name":"work","connector":"c","auth_state":"ready","x":{"y":1}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := parseRecord("work", data)
+		if err != nil {
+			return
+		}
+		rec.Schema = recordSchema
+		out, err := json.Marshal(rec)
+		if err != nil {
+			t.Fatalf("a record that was read cannot be written: %v", err)
+		}
+		if _, err := parseRecord("work", out); err != nil {
+			t.Fatalf("a record that was written cannot be read: %v\n%s", err, out)
+		}
+	})
+}

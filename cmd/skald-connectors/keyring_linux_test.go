@@ -1,0 +1,108 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// keyringScript runs a command on a session bus of its own with a real Secret
+// Service in a named state.
+const keyringScript = "../../keystore/testdata/with-keyring.sh"
+
+func needKeyring(t *testing.T) string {
+	t.Helper()
+	for _, tool := range []string{"dbus-run-session", "gnome-keyring-daemon", "secret-tool"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("SKALD_TEST_REQUIRE") != "" {
+				t.Fatalf("%s is missing and SKALD_TEST_REQUIRE is set", tool)
+			}
+			t.Skipf("%s is missing; this test wants a real keyring", tool)
+		}
+	}
+	script, err := filepath.Abs(keyringScript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+// session runs shell commands on one session with the keyring in a state; SK
+// is the program.
+func (b *bench) session(script, state, commands string) (int, string) {
+	b.t.Helper()
+	cmd := exec.Command("sh", script, state, "sh", "-c", commands)
+	cmd.Dir = b.dir
+	cmd.Env = append(b.env, "SK="+b.self, "SKALD_TEST_KEYCHAIN=os", "SKALD_CONNECTORS_KEYSTORE=")
+	out, _ := cmd.CombinedOutput()
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// TestRealKeyring: with a keyring that is open the key of the vaults goes into
+// it, works from another process, and is gone with the last connector.
+func TestRealKeyring(t *testing.T) {
+	script := needKeyring(t)
+	b := newBench(t)
+	code, out := b.session(script, "open", `set -eu
+$SK install mail --yes --set MAIL_HOST=h --secret-file MAIL_PASSWORD=pw 2>&1
+$SK secrets list mail
+$SK verify mail
+secret-tool search --all service skald-connectors 2>&1
+$SK uninstall mail
+echo left:
+secret-tool search --all service skald-connectors 2>&1`)
+	if code != 0 {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	for _, want := range []string{"their key is in your system's keychain", "MAIL_PASSWORD  keychain", "mail works: signed in", "attribute.service = skald-connectors", "the key of your secrets, which nothing else needs"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if _, left, _ := strings.Cut(out, "left:\n"); strings.TrimSpace(left) != "" {
+		t.Errorf("left in the keyring:\n%s", left)
+	}
+	if strings.Contains(out, "correct horse") {
+		t.Error("the secret is in the output")
+	}
+}
+
+// TestKeyringSituations: what a person reads when the keyring cannot be used.
+// Each ends at once with exit 7 and changes nothing.
+func TestKeyringSituations(t *testing.T) {
+	script := needKeyring(t)
+	for state, want := range map[string]string{
+		"locked":  "locked",
+		"unmade":  "unavailable",
+		"bare":    "unavailable",
+		"stopped": "no answer in 5s",
+		"nohome":  "unavailable",
+	} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			before := b.withoutTops()
+			code, out := b.session(script, state, `$SK install mail --yes --set MAIL_HOST=h --secret-file MAIL_PASSWORD=pw 2>&1`)
+			if code != exitKeystore || !strings.Contains(out, want) || !strings.Contains(out, "hint: ") {
+				t.Errorf("exit %d\n%s", code, out)
+			}
+			t.Log(lastLines(out))
+			if after := b.withoutTops(); after != before {
+				t.Errorf("left behind:\n%s", after)
+			}
+		})
+	}
+}
+
+// lastLines are the message and its advice.
+func lastLines(out string) string {
+	var lines []string
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, program+": ") || strings.HasPrefix(line, "hint: ") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,137 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"skald-connectors/internal/atomicfile"
+	"skald-connectors/manifest"
+)
+
+// keptMark is a file in state/<name> that says that a person asked to keep the data
+// when the activation was uninstalled. State without it and without a record is what
+// an install left that was given up or killed.
+const keptMark = ".kept"
+
+// Kept tells whether an uninstalled activation's data was kept under this name.
+func (s *Store) Kept(name string) bool {
+	root, err := s.find(stateDir, name)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	return isKept(root)
+}
+
+func isKept(root *os.Root) bool {
+	fi, err := root.Lstat(keptMark)
+	return err == nil && fi.Mode().IsRegular()
+}
+
+// keep marks the data of an activation. No data is nothing to keep.
+func (s *Store) keep(name string) error {
+	root, err := s.find(stateDir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(keptMark, os.O_WRONLY|os.O_CREATE, filePrivate)
+	if err != nil {
+		return cause(err)
+	}
+	return f.Close()
+}
+
+// Abandon removes the data that a first install left which was given up. Data that a
+// person kept before stays. Hold the activation's LockName; it must have no record.
+func (s *Store) Abandon(ctx context.Context, name string) error {
+	if manifest.ValidID(name) != nil || s.Kept(name) {
+		return nil
+	}
+	unlock, err := s.lockStore(ctx)
+	if err != nil {
+		return fmt.Errorf("removing the data of %q: %w", name, err)
+	}
+	defer unlock()
+	root, err := s.find(stateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing the data of %q: %w", name, err)
+	}
+	defer root.Close()
+	return discard(root, name, s.step)
+}
+
+// held tells whether a process works on the activation right now.
+func (s *Store) held(name string) bool {
+	dir, err := s.top(locksDir)
+	if err != nil {
+		return true
+	}
+	unlock, free, err := atomicfile.TryLock(filepath.Join(dir, name+".lock"))
+	if err != nil || !free {
+		return true
+	}
+	unlock()
+	return false
+}
+
+// Heal makes the work folder of an activation hold the shipped bytes again, from the
+// version folder, which is checked first. What is not a shipped file stays. It also
+// makes a work folder that is missing. Hold the activation's LockName. Errors:
+// *ChangedError when the version folder itself is not what was installed.
+func (s *Store) Heal(ctx context.Context, name string, ref Ref, files []manifest.File) error {
+	if err := s.Check(ref, files); err != nil {
+		return err
+	}
+	if err := s.CheckWork(name, ref, files); err == nil {
+		return nil
+	}
+	unlock, err := s.lockStore(ctx)
+	if err != nil {
+		return fmt.Errorf("repairing the work folder of %q: %w", name, err)
+	}
+	defer unlock()
+	if err := s.heal(name, ref, files); err != nil {
+		return fmt.Errorf("repairing the work folder of %q: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Store) heal(name string, ref Ref, files []manifest.File) error {
+	dir, err := s.ensure(workDir, name, ref.Dir())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for _, d := range durable {
+		state, err := s.ensure(stateDir, name, d)
+		if err != nil {
+			return err
+		}
+		state.Close()
+	}
+	st := &Stage{store: s, ref: ref, files: files, name: name, reused: true, step: s.step}
+	if err := loosen(dir, "."); err != nil {
+		return cause(err)
+	}
+	if err := st.repair(dir); err != nil {
+		return err
+	}
+	if err := st.adopt(dir); err != nil {
+		return err
+	}
+	if err := st.link(dir); err != nil {
+		return err
+	}
+	return syncDirs(dir)
+}
