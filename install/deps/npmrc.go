@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"net"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -253,7 +254,7 @@ func hostPort(address string) string {
 			port = "80"
 		}
 	}
-	return u.Hostname() + ":" + port
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 func compactHosts(list []string) []string {

@@ -17,12 +17,14 @@ import (
 	"time"
 
 	"skald-connectors/internal/packagetest"
+	"skald-connectors/sandbox"
 )
 
 // realWorld is a world with the real programs.
 type realWorld struct {
 	*world
-	at Interpreter
+	at  Interpreter
+	box *sandbox.Sandbox
 }
 
 func newReal(t *testing.T, program string, args ...string) *realWorld {
@@ -37,7 +39,7 @@ func newReal(t *testing.T, program string, args ...string) *realWorld {
 		t.Fatalf("asking %s: %v, %q", program, err, out)
 	}
 	w := &world{t: t, home: t.TempDir(), bin: filepath.Dir(lines[0]), tree: t.TempDir(), scratch: t.TempDir()}
-	return &realWorld{world: w, at: Interpreter{Path: lines[0], Version: lines[1]}}
+	return &realWorld{world: w, at: Interpreter{Path: lines[0], Version: lines[1]}, box: box(t)}
 }
 
 func realNode(t *testing.T) *realWorld {
@@ -50,7 +52,7 @@ func realPython(t *testing.T) *realWorld {
 
 func (w *realWorld) tool(e Ecosystem) *Tool {
 	w.t.Helper()
-	f := Finder{Sandbox: box(w.t), Environ: w.environ, Base: w.realBase(), Home: w.home}
+	f := Finder{Sandbox: w.box, Environ: w.environ, Base: w.realBase(), Home: w.home}
 	tool, err := f.Find(w.t.Context(), e, w.at)
 	if err != nil {
 		w.t.Fatal(err)
@@ -64,7 +66,7 @@ func (w *realWorld) realBase() []string {
 
 func (w *realWorld) install(s Set, change func(*Options)) (*Result, error) {
 	w.t.Helper()
-	o := Options{Sandbox: box(w.t), Tool: w.tool(s.Ecosystem), Base: w.realBase(), Timeout: 2 * time.Minute}
+	o := Options{Sandbox: w.box, Tool: w.tool(s.Ecosystem), Base: w.realBase(), Timeout: 2 * time.Minute}
 	if change != nil {
 		change(&o)
 	}
