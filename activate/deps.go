@@ -3,7 +3,6 @@ package activate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,24 +37,7 @@ type packageOptions struct {
 // readDeps reads what the connector depends on from its checked bytes, and finds what
 // installs it.
 func (a *Activator) readDeps(ctx context.Context, m *manifest.Manifest, open func(string) (io.ReadCloser, error), runtimes []Runtime) ([]Dependency, error) {
-	if m.Type == "mcp_remote" && m.Verify == nil {
-		return nil, nil // nothing of it runs here
-	}
-	in := deps.Input{Files: map[string][]byte{}, Listed: m.Dependencies, Command: m.Server.Command, Args: m.Server.Args}
-	if m.Type == "mcp_remote" {
-		in.Listed = nil
-	}
-	for _, name := range deps.FileNames() {
-		data, err := readFile(open, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the dependencies of %q: %w", m.ID, err)
-		}
-		in.Files[name] = data
-	}
-	sets, err := deps.Read(in)
+	sets, err := deps.Load(m, open)
 	if err != nil {
 		return nil, err
 	}
@@ -68,15 +50,6 @@ func (a *Activator) readDeps(ctx context.Context, m *manifest.Manifest, open fun
 		out = append(out, Dependency{Set: s, Tool: tool})
 	}
 	return out, nil
-}
-
-func readFile(open func(string) (io.ReadCloser, error), name string) ([]byte, error) {
-	r, err := open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, manifest.MaxFileBytes+1))
 }
 
 // findTool finds the interpreter that the packages are for and its installer.

@@ -122,7 +122,7 @@ func connectorEnviron(base *environ, m *manifest.Manifest, v *values, dir string
 			base.set(name, v.filled[key.Name].Reveal())
 		}
 	}
-	if isPython(m.Server.Command) {
+	if usesPython(m) {
 		own := filepath.Join(dir, pythonDeps)
 		if declared := base.values["PYTHONPATH"]; declared != "" {
 			own += string(filepath.ListSeparator) + declared
@@ -130,6 +130,15 @@ func connectorEnviron(base *environ, m *manifest.Manifest, v *values, dir string
 		base.set("PYTHONPATH", own)
 	}
 	return base.list(), undeclared
+}
+
+// usesPython tells whether Python runs the server or the verify command.
+func usesPython(m *manifest.Manifest) bool {
+	if isPython(m.Server.Command) || m.Verify == nil {
+		return isPython(m.Server.Command)
+	}
+	words, err := manifest.SplitCommand(m.Verify.Command)
+	return err == nil && len(words) > 0 && isPython(words[0])
 }
 
 // SecretArgumentError says that a manifest would put a secret into an argument

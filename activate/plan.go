@@ -54,9 +54,7 @@ func (p *Plan) RunsHere() bool {
 
 // UnsupportedError says that a connector needs something that this program
 // does not do; installing it would leave a tool that cannot work (exit 2).
-type UnsupportedError struct {
-	Connector, What string
-}
+type UnsupportedError struct{ Connector, What string }
 
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("installing %q: %s", e.Connector, e.What)

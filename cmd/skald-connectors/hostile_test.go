@@ -249,6 +249,7 @@ func TestRefusedBeforeTheDownload(t *testing.T) {
 		"a secret argument": {func(m map[string]any) {
 			m["env"], m["mcp_config"] = []any{map[string]any{"name": "K", "secret": true}}, server("server.py", "{SECRET:K}")
 		}, "the token {SECRET:K} stands in mcp_config.args"},
+		"a list that is an option":       {func(m map[string]any) { m["dependencies"] = []string{"-r /etc/passwd"} }, "(dependencies[0]): an option in place of a package"},
 		"a type of auth that is no name": {func(m map[string]any) { m["auth"] = map[string]any{"type": map[string]any{"x": 1}} }, "its type is not a name"},
 	} {
 		t.Run(name, func(t *testing.T) {

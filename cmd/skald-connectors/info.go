@@ -11,6 +11,7 @@ import (
 	"skald-connectors/activate"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
+	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 )
@@ -33,6 +34,7 @@ type about struct {
 	entry    *manifest.Entry
 	manifest *manifest.Manifest
 	diags    []manifest.Diagnostic
+	packages []deps.Set
 	from     string
 	records  []*activate.Record
 }
@@ -123,12 +125,15 @@ func (a *app) look(ctx context.Context, s *shop, id string, k *about) error {
 		return err
 	}
 	k.entry, k.from = &e, s.from()
-	pre, err := s.market.Preview(ctx, s.index, e)
+	pre, err := s.market.Preview(ctx, s.index, e, deps.FileNames()...)
 	if err != nil {
 		a.say("its manifest cannot be read: %s", err)
 		return nil
 	}
 	k.entry, k.manifest, k.diags = &pre.Entry, pre.Manifest, pre.Diagnostics
+	if k.packages, err = deps.Load(pre.Manifest, pre.Open); err != nil {
+		a.say("it cannot be installed: %s", form.Clean(err.Error()))
+	}
 	return nil
 }
 
@@ -160,6 +165,9 @@ func (a *app) printEntry(k *about) {
 	row("tags", strings.Join(e.Tags, ", "))
 	if m != nil {
 		a.manifestRows(row, m, len(k.records) > 0)
+	}
+	for _, set := range k.packages {
+		row("packages", wantedPackages(set))
 	}
 	for i, f := range e.Files {
 		label := ""

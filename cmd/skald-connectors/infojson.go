@@ -30,6 +30,7 @@ func (k *about) document() map[string]any {
 	}
 	if k.manifest != nil {
 		addManifest(c, k.manifest)
+		c["packages"] = packagesDocument(k.packages)
 	}
 	notes := make([]string, len(k.diags))
 	for i, d := range k.diags {

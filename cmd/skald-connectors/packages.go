@@ -147,3 +147,30 @@ func installedPackages(d activate.DepsRef) string {
 	}
 	return text
 }
+
+// wantedPackages says what would come with a connector.
+func wantedPackages(s deps.Set) string {
+	text := fmt.Sprintf("%s from %s, as %s asks: %s", plural(len(s.Asked), "package", "packages"), s.Ecosystem, s.From, some(s.Asked))
+	if s.Locked {
+		text += "; each byte is fixed"
+	} else {
+		text += "; " + s.Why
+	}
+	if scripts := s.Scripts(); len(scripts) > 0 {
+		text += "; with install scripts: " + some(scripts)
+	}
+	return text
+}
+
+// packagesDocument is the same for --json.
+func packagesDocument(sets []deps.Set) []map[string]any {
+	out := []map[string]any{}
+	for _, s := range sets {
+		packages := s.Packages
+		if packages == nil {
+			packages = []deps.Package{}
+		}
+		out = append(out, map[string]any{"ecosystem": s.Ecosystem, "from": s.From, "asked": s.Asked, "locked": s.Locked, "packages": packages, "scripts": list(s.Scripts())})
+	}
+	return out
+}

@@ -23,7 +23,10 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -158,6 +161,39 @@ func Read(in Input) ([]Set, error) {
 		return nil, &RefusedError{File: "connector.json", What: "it lists dependencies and its command is neither node nor python3, so nothing says what installs them"}
 	}
 	return sets, nil
+}
+
+// Load is Read on what a manifest and the shipped files say. open gives the checked
+// bytes of a shipped file, or an fs.ErrNotExist.
+func Load(m *manifest.Manifest, open func(path string) (io.ReadCloser, error)) ([]Set, error) {
+	remote := m.Type == "mcp_remote"
+	if remote && m.Verify == nil {
+		return nil, nil // nothing of it runs here
+	}
+	in := Input{Files: map[string][]byte{}, Command: m.Server.Command, Args: m.Server.Args}
+	if !remote {
+		in.Listed = m.Dependencies
+	}
+	for _, name := range FileNames() {
+		data, err := readShipped(open, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the dependencies of %q: %w", m.ID, err)
+		}
+		in.Files[name] = data
+	}
+	return Read(in)
+}
+
+func readShipped(open func(string) (io.ReadCloser, error), name string) ([]byte, error) {
+	r, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, manifest.MaxFileBytes+1))
 }
 
 // base is a command without folder and ending.

@@ -153,7 +153,7 @@ func TestScriptsRunApart(t *testing.T) {
 	s := newNPM
 	s.Installs = []string{"a", "quiet"}
 	w := newWorld(t, "npm", s)
-	w.environ = []string{"npm_config_registry=https://r.example/", "npm_config_//r.example/:_authToken=token-three"}
+	w.environ = []string{"npm_config_registry=https://r.example/", "npm_config_//r.example/:_authToken=token-three", "npm_config_proxy=http://u:token-three@p/", "npm_config_nodedir=/headers"}
 	tool, err := w.find(NPM, Interpreter{Path: filepath.Join(w.bin, "node"), Version: "20.0.0"})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestScriptsRunApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := w.calls()
-	if len(calls) != 2 || calls[1].Args[0] != "rebuild" || calls[1].RC != "" {
+	if len(calls) != 2 || calls[1].Args[0] != "rebuild" || calls[1].RC != "nodedir=/headers\n" {
 		t.Fatalf("%d starts, the last with settings %q", len(calls), calls[len(calls)-1].RC)
 	}
 	if args := calls[1].Args; args[len(args)-1] != "a@1.0.0" || slices.Contains(args, "quiet@2.0.0") || slices.Contains(args, "--ignore-scripts") {

@@ -116,11 +116,8 @@ func (b *build) resolve(ctx context.Context) error {
 
 // npmFlags are those of every start (security.md 3.2). The last part are settings that
 // only newer npms have; git is also made impossible for an npm that has no flag for it.
-func (b *build) npmFlags(withSettings bool) []string {
+func (b *build) npmFlags() []string {
 	rc, cache := filepath.Join(b.scratch, "npmrc"), filepath.Join(b.scratch, "cache")
-	if !withSettings {
-		rc = filepath.Join(b.scratch, "no-npmrc")
-	}
 	flags := []string{"--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--loglevel=error", "--logs-max=0",
 		"--cache=" + cache, "--userconfig=" + rc, "--globalconfig=" + filepath.Join(b.scratch, "no-global-npmrc"),
 		"--git=" + filepath.Join(b.scratch, "no-such-program-for-git")}
@@ -136,28 +133,29 @@ func (b *build) npmFlags(withSettings bool) []string {
 	return flags
 }
 
-// runNPM starts npm in the tree. The private settings file exists only while it runs.
-func (b *build) runNPM(ctx context.Context, online bool, args ...string) error {
+// runNPM starts npm in the tree: to download, without scripts, or to run scripts,
+// without a credential. The private settings file exists only while npm runs.
+func (b *build) runNPM(ctx context.Context, download bool, args ...string) error {
 	t := b.o.Tool
-	policy := b.policy(nil)
-	flags := b.npmFlags(online)
-	var env []string
-	if online {
-		rc := filepath.Join(b.scratch, "npmrc")
-		b.step("deps-settings")
-		lines := t.npm.rc()
-		if last(t.npm.lines, "fetch-retry-mintimeout") == "" {
-			lines = append(lines, "fetch-retry-mintimeout=1000\nfetch-retry-maxtimeout=5000\n"...)
-		}
-		if err := writeNew(rc, lines); err != nil {
-			return full(NPM, err)
-		}
-		defer os.Remove(rc)
+	policy := b.policy(t.Hosts)
+	flags := b.npmFlags()
+	settings := t.npm.rc()
+	if download {
 		flags = append(flags, "--ignore-scripts")
-		policy.Network = sandbox.Network{Hosts: t.Hosts}
+		if last(t.npm.lines, "fetch-retry-mintimeout") == "" {
+			settings = append(settings, "fetch-retry-mintimeout=1000\nfetch-retry-maxtimeout=5000\n"...)
+		}
 	} else {
+		settings = t.npm.open().rc()
 		policy.Network = sandbox.Network{All: true} // what the person allowed: scripts fetch prebuilt binaries
 	}
+	rc := filepath.Join(b.scratch, "npmrc")
+	b.step("deps-settings")
+	if err := writeNew(rc, settings); err != nil {
+		return full(NPM, err)
+	}
+	defer os.Remove(rc)
+	var env []string
 	if extra := b.certificates(); extra != "" {
 		env = append(env, "NODE_EXTRA_CA_CERTS="+extra)
 	}

@@ -78,7 +78,8 @@ func (l *lock) readRoot(d document, v exactjson.Value) (err error) {
 	return nil
 }
 
-// add reads one package. What only development needs is left out.
+// add reads one package. What only development needs is left out, and what npm itself
+// marks as needed by nothing.
 func (l *lock) add(d document, m exactjson.Member) error {
 	v := m.Value
 	name, err := lockPlace(m.Key)
@@ -87,7 +88,7 @@ func (l *lock) add(d document, m exactjson.Member) error {
 		return d.refuse(v, "packages", "%v", err)
 	case v.Kind != exactjson.Object:
 		return d.refuse(v, "packages", "found %s, expected an object", v.Kind)
-	case isTrue(v, "dev"):
+	case isTrue(v, "dev") || isTrue(v, "extraneous"):
 		return nil
 	case isTrue(v, "link"):
 		return d.refuse(v, "packages", "a link to a folder in place of a package")

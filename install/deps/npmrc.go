@@ -1,6 +1,7 @@
 package deps
 
 import (
+	"net"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,11 @@ type npmSettings struct {
 // npmPassed are the keys that npm is given from the person's settings. None of them
 // names a program, a script or a place to write to.
 var npmPassed = []string{"registry", "cafile", "ca", "ca[]", "proxy", "https-proxy", "http-proxy", "noproxy", "no-proxy", "strict-ssl",
-	"before", "min-release-age", "min-release-age-exclude", "min-release-age-exclude[]", "fetch-retries", "fetch-retry-mintimeout", "fetch-retry-maxtimeout", "fetch-timeout", "maxsockets", "local-address"}
+	"before", "min-release-age", "min-release-age-exclude", "min-release-age-exclude[]", "fetch-retries", "fetch-retry-mintimeout", "fetch-retry-maxtimeout", "fetch-timeout", "maxsockets", "local-address", "nodedir"}
+
+// npmOpen are those of them that install scripts may see, as far as they hold no
+// credential: what a download of a prebuilt binary or a compiler's run needs.
+var npmOpen = []string{"cafile", "ca", "ca[]", "proxy", "https-proxy", "http-proxy", "noproxy", "no-proxy", "strict-ssl", "nodedir"}
 
 // npmCredentials are the keys that belong to one registry.
 var npmCredentials = []string{"_authToken", "_auth", "username", "_password", "email", "certfile", "keyfile"}
@@ -211,6 +216,13 @@ func (n npmSettings) rc() []byte {
 	return []byte(b.String())
 }
 
+// open is the part that install scripts may see.
+func (n npmSettings) open() npmSettings {
+	return npmSettings{lines: slices.DeleteFunc(slices.Clone(n.lines), func(s setting) bool {
+		return !slices.Contains(npmOpen, s.key) || userinfo(s.value) != nil
+	})}
+}
+
 // quoteNPM keeps npm from reading a comment or a list in a value.
 func quoteNPM(s string) string {
 	if strings.ContainsAny(s, ";#\"'\\=[]\n ") {
@@ -242,7 +254,7 @@ func hostPort(address string) string {
 			port = "80"
 		}
 	}
-	return u.Hostname() + ":" + port
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 func compactHosts(list []string) []string {

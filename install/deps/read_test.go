@@ -222,7 +222,7 @@ func TestLockIsWrittenAnew(t *testing.T) {
 	lock := lockOf(`"node_modules/a":` + entry(`,"resolved":"https://r.example/a/-/a-1.0.0.tgz","license":"MIT","funding":{"url":"`+canary+`"},"dependencies":{"b":"^1"},"bin":{"a":"./cli.js"},"hasInstallScript":true,"engines":{"node":">=1"}`) +
 		`,"node_modules/b":` + entry(`,"os":["linux"],"cpu":["!arm"],"peerDependencies":{"p":"*"},"peerDependenciesMeta":{"p":{"optional":true}}`) +
 		`,"node_modules/b/node_modules/@s/c":` + entry(`,"optional":true`) +
-		`,"node_modules/test-only":` + entry(`,"dev":true`))
+		`,"node_modules/test-only":` + entry(`,"dev":true`) + `,"node_modules/needless":` + entry(`,"extraneous":true`))
 	sets, err := Read(npmInput(`{"name":"x","scripts":{"preinstall":"`+canary+`"},"dependencies":{"a":"^1.0.0"},"devDependencies":{"test-only":"git://x"},"engines":{"node":">=18"}}`, lock))
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func TestLockIsWrittenAnew(t *testing.T) {
 		t.Errorf("read %+v", s)
 	}
 	for name, data := range s.files {
-		for _, stray := range []string{canary, "resolved", "r.example", "license", "test-only", "scripts\"", "sha1"} {
+		for _, stray := range []string{canary, "resolved", "r.example", "license", "test-only", "needless", "scripts\"", "sha1"} {
 			if strings.Contains(string(data), stray) {
 				t.Errorf("%s holds %q:\n%s", name, stray, data)
 			}

@@ -17,12 +17,14 @@ import (
 	"time"
 
 	"skald-connectors/internal/packagetest"
+	"skald-connectors/sandbox"
 )
 
 // realWorld is a world with the real programs.
 type realWorld struct {
 	*world
-	at Interpreter
+	at  Interpreter
+	box *sandbox.Sandbox
 }
 
 func newReal(t *testing.T, program string, args ...string) *realWorld {
@@ -37,7 +39,7 @@ func newReal(t *testing.T, program string, args ...string) *realWorld {
 		t.Fatalf("asking %s: %v, %q", program, err, out)
 	}
 	w := &world{t: t, home: t.TempDir(), bin: filepath.Dir(lines[0]), tree: t.TempDir(), scratch: t.TempDir()}
-	return &realWorld{world: w, at: Interpreter{Path: lines[0], Version: lines[1]}}
+	return &realWorld{world: w, at: Interpreter{Path: lines[0], Version: lines[1]}, box: box(t)}
 }
 
 func realNode(t *testing.T) *realWorld {
@@ -50,7 +52,7 @@ func realPython(t *testing.T) *realWorld {
 
 func (w *realWorld) tool(e Ecosystem) *Tool {
 	w.t.Helper()
-	f := Finder{Sandbox: box(w.t), Environ: w.environ, Base: w.realBase(), Home: w.home}
+	f := Finder{Sandbox: w.box, Environ: w.environ, Base: w.realBase(), Home: w.home}
 	tool, err := f.Find(w.t.Context(), e, w.at)
 	if err != nil {
 		w.t.Fatal(err)
@@ -64,7 +66,7 @@ func (w *realWorld) realBase() []string {
 
 func (w *realWorld) install(s Set, change func(*Options)) (*Result, error) {
 	w.t.Helper()
-	o := Options{Sandbox: box(w.t), Tool: w.tool(s.Ecosystem), Base: w.realBase(), Timeout: 2 * time.Minute}
+	o := Options{Sandbox: w.box, Tool: w.tool(s.Ecosystem), Base: w.realBase(), Timeout: 2 * time.Minute}
 	if change != nil {
 		change(&o)
 	}
@@ -320,6 +322,25 @@ func TestRealPip(t *testing.T) {
 	}
 	if data, _ := os.ReadFile(file); string(data) != conf {
 		t.Error("the person's settings were written")
+	}
+}
+
+// TestManagedPython: an interpreter that the system manages (PEP 668) is installed for,
+// never into.
+func TestManagedPython(t *testing.T) {
+	const python = "/usr/bin/python3"
+	out, err := exec.Command(python, "-I", "-c", "import os, pip, sysconfig; print(os.path.exists(os.path.join(sysconfig.get_path('stdlib'), 'EXTERNALLY-MANAGED')))").Output()
+	if err != nil || strings.TrimSpace(string(out)) != "True" {
+		t.Skip("no managed interpreter with pip on this platform")
+	}
+	w := newReal(t, python, "-I", "-c", "import sys; print(sys.executable); print('%d.%d.%d' % sys.version_info[:3])")
+	w.environ = []string{"PIP_NO_INDEX=1", "PIP_FIND_LINKS=" + wheels(t)}
+	res, err := w.install(readOne(t, Input{Files: map[string][]byte{requiredFile: []byte("top-wheel")}}), nil)
+	if err != nil || len(res.Packages) != 2 {
+		t.Fatalf("%+v, %v\n%s", res, err, tailOf(err))
+	}
+	if err := exec.Command(python, "-I", "-c", "import top_wheel").Run(); err == nil {
+		t.Error("it was installed into the system's own")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,15 +17,9 @@ import (
 	"skald-connectors/sandbox"
 )
 
-// Limits of npm, of pip and of what they start (security.md 3.2). Processes are not
-// counted: that limit is one of the person's account, not of the installer.
-const (
-	buildCPU      = 10 * time.Minute
-	buildMemory   = 2 << 30
-	buildFileSize = 1 << 30
-	buildFiles    = 4096
-	buildOutput   = 256 << 10 // enough for the report of what failed
-)
+// buildOutput is what is kept of an installer's output: enough for the report of what
+// failed.
+const buildOutput = 256 << 10
 
 // Options says how a set is installed.
 type Options struct {
@@ -118,25 +113,42 @@ func (b *build) environ(more ...string) []string {
 // the person's settings name.
 func (b *build) policy(hosts []string) sandbox.Policy {
 	t := b.o.Tool
-	read := []string{filepath.Dir(filepath.Dir(t.Path))}
-	if t.dir != "" {
-		read = append(read, t.dir)
+	hosts = localHosts(hosts)
+	p, open := b.o.Sandbox.Install(b.tree, hosts)
+	if open != "" && len(hosts) > 0 {
+		b.say("%s: %s", b.set.Ecosystem, open)
 	}
-	read = append(append(read, t.npm.files...), t.pip.files...)
+	p.Own = append(p.Own, b.scratch)
+	p.Read = slices.Concat([]string{filepath.Dir(filepath.Dir(t.Path)), t.dir}, t.npm.files, t.pip.files)
 	for _, kv := range b.o.Base {
 		name, value, _ := strings.Cut(kv, "=")
-		if slices.Contains([]string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}, name) && filepath.IsAbs(value) {
-			read = append(read, value)
+		if slices.Contains([]string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}, name) {
+			p.Read = append(p.Read, value)
 		}
 	}
-	loopback := slices.ContainsFunc(hosts, func(h string) bool {
-		return strings.HasPrefix(h, "localhost:") || strings.HasPrefix(h, "127.") || strings.HasPrefix(h, "::1:")
+	p.Read = slices.DeleteFunc(p.Read, func(path string) bool {
+		_, err := os.Stat(path)
+		return !filepath.IsAbs(path) || err != nil
 	})
-	return sandbox.Policy{
-		Read: slices.DeleteFunc(read, func(p string) bool { return !filepath.IsAbs(p) }), Write: []string{b.tree, b.scratch},
-		Network: sandbox.Network{Hosts: hosts}, Loopback: loopback,
-		Limits: sandbox.Limits{Wall: b.o.Timeout, CPU: buildCPU, Memory: buildMemory, FileSize: buildFileSize, Files: buildFiles, Stdout: buildOutput, Stderr: buildOutput},
+	p.Loopback = slices.ContainsFunc(hosts, func(h string) bool { return strings.HasPrefix(h, "localhost:") })
+	p.Limits.Wall, p.Limits.Stdout, p.Limits.Stderr = b.o.Timeout, buildOutput, buildOutput
+	if mode := b.o.Sandbox.Enforced(p).Mode; mode == sandbox.None || mode == sandbox.Landlock {
+		p.Limits.Processes = 0 // there it would count everything that the person runs
 	}
+	return p
+}
+
+// localHosts names this machine's own addresses as a policy does.
+func localHosts(hosts []string) []string {
+	out := slices.Clone(hosts)
+	for i, h := range out {
+		if host, port, err := net.SplitHostPort(h); err == nil {
+			if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+				out[i] = "localhost:" + port
+			}
+		}
+	}
+	return out
 }
 
 // run starts one command and judges its end.

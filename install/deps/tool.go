@@ -73,7 +73,7 @@ func (f Finder) Find(ctx context.Context, e Ecosystem, at Interpreter) (*Tool, e
 // ask runs one question and gives its standard output; ok is false when it could not
 // be asked or did not end well.
 func (f Finder) ask(ctx context.Context, dir string, argv ...string) (out []byte, ok bool, err error) {
-	policy := sandbox.Policy{Read: []string{dir}, Limits: sandbox.Limits{Wall: askTool, Stdout: askOutput}}
+	policy := sandbox.Policy{Read: []string{dir, filepath.Dir(filepath.Dir(argv[0])), filepath.Dir(dir)}, Limits: sandbox.Limits{Wall: askTool, Stdout: askOutput}}
 	res, err := f.Sandbox.Run(ctx, policy, sandbox.Command{Argv: argv, Dir: dir, Env: f.Base}, nil)
 	var start *sandbox.StartError
 	if errors.As(err, &start) {
