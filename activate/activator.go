@@ -32,6 +32,7 @@ type Decision int
 const (
 	GiveUp      Decision = iota // store nothing
 	Edit                        // show the form again, with what was typed
+	GrantAll                    // grant what the sandbox refused, and try again
 	Retry                       // try the same values again
 	SavePending                 // store them unverified; the session parks
 )
@@ -41,17 +42,20 @@ const (
 type Failure struct {
 	Name    string
 	Err     error
-	CanEdit bool // there are fields to edit
+	CanEdit bool     // there are fields to edit
+	Grants  []Access // what would have allowed what the sandbox refused
 }
 
 // Activator holds what the flows work with. All fields but Person, Step and
 // Say are required.
 type Activator struct {
-	Home    string
-	Store   *install.Store
-	Keys    *keystore.Store
-	Sandbox *sandbox.Sandbox
-	Person  Person
+	Home  string
+	Store *install.Store
+	Keys  *keystore.Store
+	// OpenSandbox gives the sandbox of a mode that a user asked for ("auto", "none",
+	// …); *sandbox.UnenforceableError when it is not to be had here.
+	OpenSandbox func(mode string) (*sandbox.Sandbox, error)
+	Person      Person
 	// Environ is this program's own environment ("NAME=value"); connectors get
 	// the listed part of it.
 	Environ []string
@@ -126,38 +130,26 @@ type trial struct {
 	deps     []DepsRef       // the same for the record
 	release  func()          // lets a sweep at trees that no record names; nil = none
 	dir      string          // where it runs
+	box      *sandbox.Sandbox
+	grants   []Access // by the user, beyond the manifest
+	withheld []Access // by the user, from what the manifest asks for
+	// keepSandbox leaves what the record says of the sandbox: nothing is started.
+	keepSandbox bool
 }
 
 // base is the environment before the manifest's own part. The connector's home
 // is a folder of its own that outlives versions.
 func (t *trial) base(a *Activator) *environ {
-	return baseEnviron(a.Environ, a.connectorHome(t.name), t.runtimes)
+	e := baseEnviron(a.Environ, a.connectorHome(t.name), t.runtimes)
+	if socket := t.policy(a).Agent; socket != "" {
+		e.set(agentVariable, socket)
+	}
+	return e
 }
 
 // connectorHome is the HOME that an activation's processes see.
 func (a *Activator) connectorHome(name string) string {
 	return filepath.Join(a.Home, "state", name, "home")
-}
-
-// policy is what the manifest asks for: its own folder, and the network as its
-// permissions say, everything where they are silent (format.md section 10).
-func (t *trial) policy() sandbox.Policy {
-	p := sandbox.Policy{Network: sandbox.Network{All: true}, Loopback: true}
-	if t.dir != "" {
-		p.Read, p.Write = []string{t.dir}, []string{t.dir}
-	}
-	p.Read = append(p.Read, t.treeDirs...)
-	perm := t.manifest.Permissions
-	if perm == nil {
-		return p
-	}
-	p.Loopback = perm.Loopback
-	if perm.HostsDeclared {
-		p.Network = sandbox.Network{Hosts: t.expandAll(perm.Hosts)}
-	}
-	p.Read = append(p.Read, t.absolute(perm.Read)...)
-	p.Write = append(p.Write, t.absolute(perm.Write)...)
-	return p
 }
 
 func (t *trial) expandAll(list []string) []string {
@@ -216,13 +208,16 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if a.Person == nil || !isFailure(err) {
 			return proof{}, err
 		}
-		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0})
+		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, Grants: Relaxations(err)})
 		if derr != nil {
 			return proof{}, derr
 		}
 		switch decision {
 		case Edit, Retry:
 			ask = decision == Edit
+		case GrantAll:
+			ask = false
+			t.grants = append(t.grants, Relaxations(err)...)
 		case SavePending:
 			p.state, p.failed = Pending, err
 			return p, nil

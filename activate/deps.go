@@ -15,6 +15,7 @@ import (
 	"skald-connectors/install"
 	"skald-connectors/install/deps"
 	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
 )
 
 // defaultDepsTimeout is the limit of npm and pip when nothing else is said (issue:
@@ -67,7 +68,11 @@ func (a *Activator) findTool(ctx context.Context, m *manifest.Manifest, s deps.S
 	if err := holdVersion(r, s.Engine); err != nil {
 		return nil, err
 	}
-	finder := deps.Finder{Sandbox: a.Sandbox, Environ: a.Environ, Base: a.toolEnviron([]Runtime{r}), Home: a.UserHome}
+	plain, err := sandbox.New(sandbox.None) // npm and pip are the user's own, asked for their settings
+	if err != nil {
+		return nil, err
+	}
+	finder := deps.Finder{Sandbox: plain, Environ: a.Environ, Base: a.toolEnviron([]Runtime{r}), Home: a.UserHome}
 	return finder.Find(ctx, s.Ecosystem, deps.Interpreter{Path: r.Path, Version: r.Version})
 }
 
@@ -81,7 +86,7 @@ func (a *Activator) toolEnviron(runtimes []Runtime) []string {
 func (a *Activator) installDeps(ctx context.Context, t *trial, list []Dependency, o packageOptions) error {
 	t.trees, t.treeDirs, t.deps = nil, nil, nil
 	for _, d := range list {
-		tree, err := a.tree(ctx, d, o)
+		tree, err := a.tree(ctx, t, d, o)
 		if err != nil {
 			return err
 		}
@@ -93,7 +98,7 @@ func (a *Activator) installDeps(ctx context.Context, t *trial, list []Dependency
 	return nil
 }
 
-func (a *Activator) tree(ctx context.Context, d Dependency, o packageOptions) (*install.Tree, error) {
+func (a *Activator) tree(ctx context.Context, t *trial, d Dependency, o packageOptions) (*install.Tree, error) {
 	if o.timeout == 0 {
 		o.timeout = defaultDepsTimeout
 	}
@@ -101,7 +106,7 @@ func (a *Activator) tree(ctx context.Context, d Dependency, o packageOptions) (*
 	request := install.TreeRequest{
 		Set: d.Set, Now: a.Now,
 		Options: deps.Options{
-			Sandbox: a.Sandbox, Tool: d.Tool, Timeout: o.timeout, AllowScripts: o.allowScripts, Step: a.Step, Say: a.Say,
+			Sandbox: t.box, Tool: d.Tool, Timeout: o.timeout, AllowScripts: o.allowScripts, Step: a.Step, Say: a.Say,
 			Base: a.toolEnviron([]Runtime{{Path: d.Tool.Path}}),
 		},
 		Waiting: func(holder string) {

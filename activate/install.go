@@ -25,7 +25,9 @@ type Request struct {
 	AllowScripts bool
 	DepsTimeout  time.Duration // of npm and pip; 0 = 300 s
 	Grant        Grant
-	Mode         string // the sandbox mode that was asked for, for the record
+	Mode         string // the sandbox mode that was asked for
+	// Grants and Withheld are the user's changes to what the manifest asks for.
+	Grants, Withheld []Access
 }
 
 // GrantError says that --allow or --deny names tools that the connector does
@@ -145,7 +147,10 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 		return nil, err
 	}
 	m := r.Bundle.Manifest()
-	t := &trial{name: r.Plan.Name, manifest: m, files: r.Bundle.Files(), values: newValues(m), runtimes: r.Plan.Runtimes, dir: dir}
+	t := &trial{name: r.Plan.Name, manifest: m, files: r.Bundle.Files(), values: newValues(m), runtimes: r.Plan.Runtimes, dir: dir, grants: r.Grants, withheld: r.Withheld}
+	if t.box, err = a.OpenSandbox(r.Mode); err != nil {
+		return nil, err
+	}
 	rec := newRecord(r)
 	if err = a.installDeps(ctx, t, r.Plan.Deps, packageOptions{allowScripts: r.AllowScripts, timeout: r.DepsTimeout}); err != nil {
 		return nil, err
@@ -225,10 +230,9 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, 
 	} else {
 		rec.Verify = a.verifyRef(p.outcome, p.failed)
 	}
-	enforced := a.Sandbox.Enforced(t.policy())
-	policy := t.policy()
-	rec.Sandbox.Mode, rec.Sandbox.Enforced = string(enforced.Mode), enforced.Sentence
-	rec.Sandbox.Network, rec.Sandbox.Paths = policy.Network.Hosts, policy.Write
+	if !t.keepSandbox {
+		t.recordSandbox(a, rec)
+	}
 	if err := a.acceptTools(t, p.probe, rec, present); err != nil {
 		return err
 	}
@@ -246,6 +250,19 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, 
 	a.step("remove-old-vault")
 	a.dropOldVaults(rec)
 	return nil
+}
+
+// recordSandbox writes down what was asked for and what holds here.
+func (t *trial) recordSandbox(a *Activator, rec *Record) {
+	policy := t.policy(a)
+	enforced := t.box.Enforced(policy)
+	rec.Sandbox = SandboxRef{
+		Mode: rec.Sandbox.Mode, Backend: string(enforced.Mode), Enforced: enforced.Sentence, NotHeld: enforced.NotHeld,
+		Network: policy.Network.Hosts, Paths: slices.Concat(policy.Read, policy.Write), Grants: texts(t.grants), Withheld: texts(t.withheld),
+	}
+	if policy.Network.All {
+		rec.Sandbox.Network = append([]string{"all"}, rec.Sandbox.Network...)
+	}
 }
 
 // acceptTools takes the probed tool definitions for the accepted ones when none

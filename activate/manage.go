@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"skald-connectors/form"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
 )
 
 // manifestName is the shipped file that says what runs.
@@ -51,6 +53,7 @@ func (a *Activator) resume(ctx context.Context, rec *Record, retype bool) (*tria
 	}
 	t := &trial{name: rec.Name, manifest: m, files: rec.Pins(), values: newValues(m), dir: a.Store.WorkDir(rec.Name, rec.Ref()), deps: rec.Deps}
 	t.values.load(rec, hs)
+	t.grants, t.withheld = accesses(rec.Sandbox.Grants), accesses(rec.Sandbox.Withheld)
 	return t, nil
 }
 
@@ -58,6 +61,13 @@ func (a *Activator) resume(ctx context.Context, rec *Record, retype bool) (*tria
 // shipped bytes in its work folder, the interpreters of now, and the packages
 // that fit them. The trial is dropped by whoever called it.
 func (a *Activator) makeReady(ctx context.Context, t *trial, rec *Record) (err error) {
+	mode := rec.Sandbox.Mode
+	if mode == "" {
+		mode = string(sandbox.Auto)
+	}
+	if t.box, err = a.OpenSandbox(mode); err != nil {
+		return err
+	}
 	if err := a.Store.Heal(ctx, rec.Name, rec.Ref(), t.files); err != nil {
 		return err
 	}
@@ -109,9 +119,34 @@ func (e *NothingGivenError) Error() string {
 	return fmt.Sprintf("configuring %q: nothing to change was given", e.Name)
 }
 
+// ConfigureOptions are what besides values can be changed. Mode "" keeps the
+// sandbox mode.
+type ConfigureOptions struct {
+	NoVerify         bool
+	Mode             string
+	Grants, Withheld []Access
+}
+
+func (o ConfigureOptions) changes() bool {
+	return o.Mode != "" || len(o.Grants)+len(o.Withheld) > 0
+}
+
+// apply puts the options in force for the trial: a grant takes back what was
+// withheld before, and the reverse.
+func (o ConfigureOptions) apply(t *trial, present *Record) {
+	if o.Mode != "" {
+		present.Sandbox.Mode = o.Mode
+	}
+	without := func(list, drop []Access) []Access {
+		return slices.DeleteFunc(list, func(x Access) bool { return slices.Contains(drop, x) })
+	}
+	t.grants = append(without(t.grants, o.Withheld), o.Grants...)
+	t.withheld = append(without(t.withheld, o.Grants), o.Withheld...)
+}
+
 // Configure asks for the values of an activation again, proves them and
 // replaces vault and record. Until then the old values stay in force.
-func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, noVerify bool) (rec *Record, err error) {
+func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, o ConfigureOptions) (rec *Record, err error) {
 	err = a.onRecord(ctx, name, func(present *Record) error {
 		t, err := a.resume(ctx, present, true)
 		if err != nil {
@@ -120,14 +155,16 @@ func (a *Activator) Configure(ctx context.Context, name string, given map[string
 		if _, err := t.values.take(given); err != nil {
 			return err
 		}
-		if a.Person == nil && len(given) == 0 && len(t.values.fields) > 0 {
+		changed := len(given) > 0 || o.changes()
+		if a.Person == nil && !changed && len(t.values.fields) > 0 {
 			return &NothingGivenError{Name: name, Fields: t.values.fields}
 		}
 		defer t.drop()
+		o.apply(t, present)
 		if err := a.makeReady(ctx, t, present); err != nil {
 			return err
 		}
-		p, err := a.prove(ctx, t, len(given) == 0, noVerify)
+		p, err := a.prove(ctx, t, !changed, o.NoVerify)
 		if err != nil {
 			return err
 		}
@@ -289,7 +326,7 @@ func (a *Activator) editSecret(ctx context.Context, present *Record, edit func(*
 	if err := edit(t); err != nil {
 		return err
 	}
-	t.runtimes = present.Runtimes
+	t.runtimes, t.keepSandbox = present.Runtimes, true
 	p := proof{state: present.AuthState, verify: &present.Verify}
 	switch missing := len(t.values.missing()) > 0; {
 	case missing:

@@ -54,10 +54,20 @@ func (p *Plan) RunsHere() bool {
 
 // UnsupportedError says that a connector needs something that this program
 // does not do; installing it would leave a tool that cannot work (exit 2).
-type UnsupportedError struct{ Connector, What string }
+type UnsupportedError struct {
+	Connector, What string
+}
 
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("installing %q: %s", e.Connector, e.What)
+}
+
+// PlanOptions are what the user said on the command line.
+type PlanOptions struct {
+	NoDeps           bool   // they install dependencies by hand
+	Mode             string // of the sandbox
+	Grants, Withheld []Access
+	Given            map[string]Given
 }
 
 // TakenError says that the activation name is in use.
@@ -67,9 +77,8 @@ func (e *TakenError) Error() string { return fmt.Sprintf("%q is already installe
 
 // Plan works out what installing e as name would do. It downloads only the
 // manifest, which is checked against its pin, and starts only the interpreters
-// it finds, to ask for their version. noDeps says that the user installs
-// dependencies by hand. Errors also: *deps.RefusedError, *deps.ToolError.
-func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.Index, e manifest.Entry, name string, noDeps bool) (*Plan, error) {
+// it finds, to ask for their version. Errors also: *deps.RefusedError, *deps.ToolError.
+func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.Index, e manifest.Entry, name string, o PlanOptions) (*Plan, error) {
 	if err := manifest.ValidID(name); err != nil {
 		return nil, &NameError{Name: name, Err: err}
 	}
@@ -95,10 +104,10 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err := checkScript(man, e.Files); err != nil {
 		return nil, err
 	}
-	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files, noDeps); err != nil {
+	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files, o.NoDeps); err != nil {
 		return nil, err
 	}
-	if !noDeps {
+	if !o.NoDeps {
 		if p.Deps, err = a.readDeps(ctx, man, pre.Open, p.Runtimes); err != nil {
 			return nil, err
 		}
@@ -107,8 +116,17 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 		p.Command = append([]string{man.Server.Command}, man.Server.Args...)
 		p.Loud = loud(man, e.Files)
 	}
-	t := &trial{manifest: man, files: e.Files, values: newValues(man)}
-	p.Enforced = a.Sandbox.Enforced(t.policy())
+	box, err := a.OpenSandbox(o.Mode)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{manifest: man, files: e.Files, values: newValues(man), box: box, grants: o.Grants, withheld: o.Withheld}
+	if _, err := t.values.take(o.Given); err != nil {
+		return nil, err
+	}
+	t.values.applyDefaults()
+	t.values.nameMissing()
+	p.Enforced = box.Enforced(t.policy(a))
 	if slices.ContainsFunc(p.Fields, func(f manifest.Field) bool { return f.Secret }) {
 		if p.Store, err = a.Keys.Describe(); err != nil {
 			return nil, err

@@ -65,6 +65,7 @@ type ProbeError struct {
 	Connector string
 	Err       error
 	Stderr    string
+	Denied    []sandbox.Denial // what the sandbox refused meanwhile
 }
 
 func (e *ProbeError) Error() string { return fmt.Sprintf("starting %q: %v", e.Connector, e.Err) }
@@ -82,7 +83,8 @@ func (a *Activator) probe(ctx context.Context, t *trial) (*Probe, error) {
 	env, _ := connectorEnviron(t.base(a), t.manifest, t.values, t.dir)
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	p, err := a.Sandbox.Start(ctx, t.policy(), sandbox.Command{Argv: argv, Dir: t.dir, Env: env})
+	policy, command := t.policy(a), sandbox.Command{Argv: argv, Dir: t.dir, Env: env}
+	p, err := t.box.Start(ctx, policy, command)
 	if err != nil {
 		return nil, &ProbeError{Connector: t.manifest.ID, Err: err}
 	}
@@ -112,7 +114,8 @@ func (a *Activator) probe(ctx context.Context, t *trial) (*Probe, error) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("it did not answer within %d s%s", int(probeLimit.Seconds()), s.instead(redact))
 	}
-	return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err), Stderr: safeLines(tail.String())}
+	denied := append(end.Denied, t.box.Explain(policy, command, []byte(tail.String()))...)
+	return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err), Stderr: safeLines(tail.String()), Denied: denied}
 }
 
 // safeError is err with the values struck out, on one line, and not too long.

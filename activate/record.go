@@ -166,12 +166,18 @@ type Grant struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// SandboxRef says what was asked for and, in one sentence, what is enforced.
+// SandboxRef says what was asked for (Mode, and what the user granted and
+// withheld), which back end holds it, and what is enforced, in one sentence.
+// Network is "all" or hosts with ports; Paths are the user's that are open to it.
 type SandboxRef struct {
 	Mode     string   `json:"mode"`
+	Backend  string   `json:"backend"`
 	Enforced string   `json:"enforced"`
+	NotHeld  []string `json:"not_held,omitempty"`
 	Network  []string `json:"network,omitempty"`
 	Paths    []string `json:"paths,omitempty"`
+	Grants   []string `json:"grants,omitempty"`
+	Withheld []string `json:"withheld,omitempty"`
 }
 
 // MountRef names one client configuration that holds our entry.

@@ -123,7 +123,11 @@ func (a *Activator) findRuntime(ctx context.Context, program, want string) (Runt
 		return r, nil
 	}
 	base := baseEnviron(a.Environ, lookup(a.Environ, "HOME"), nil)
-	res, err := a.Sandbox.Run(ctx, sandbox.Policy{Limits: sandbox.Limits{Wall: askRuntime, Stdout: askOutput, Stderr: askOutput}},
+	plain, err := sandbox.New(sandbox.None) // it is the user's own program, asked for what a sandbox has to show
+	if err != nil {
+		return Runtime{}, err
+	}
+	res, err := plain.Run(ctx, sandbox.Policy{Limits: sandbox.Limits{Wall: askRuntime, Stdout: askOutput, Stderr: askOutput}},
 		sandbox.Command{Argv: append([]string{path}, ask...), Dir: filepath.Dir(path), Env: base.list()}, nil)
 	if ctx.Err() != nil {
 		return Runtime{}, context.Cause(ctx)

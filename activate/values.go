@@ -60,6 +60,16 @@ func (v *values) missing() []manifest.Field {
 	return out
 }
 
+// nameMissing puts the label of each unfilled field in its place, for a plan
+// that is shown before anything was asked.
+func (v *values) nameMissing() {
+	for _, f := range v.fields {
+		if _, ok := v.filled[f.Name]; !ok && !f.Secret {
+			v.filled[f.Name] = keystore.NewSecret("<" + f.Label + ">")
+		}
+	}
+}
+
 // plain returns the values that the record keeps, by name.
 func (v *values) plain() map[string]string {
 	out := map[string]string{}

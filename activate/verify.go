@@ -34,6 +34,7 @@ type Outcome struct {
 	Message  string
 	Details  string // the details object as indented JSON, "" = none
 	Elapsed  time.Duration
+	Denied   []sandbox.Denial // what the sandbox refused meanwhile
 }
 
 // RefusedError says that verify did not accept the credentials (exit 3).
@@ -98,15 +99,16 @@ func (a *Activator) verify(ctx context.Context, t *trial) (Outcome, error) {
 		value, _ := t.values.lookup(ref.Kind, ref.Name)
 		env = append(env, ref.Var+"="+value)
 	}
-	policy := t.policy()
-	policy.Limits = sandbox.Limits{Wall: v.Timeout, Stdout: verifyStdout, Stderr: verifyStderr}
+	policy := t.policy(a)
+	policy.Limits.Wall, policy.Limits.Stdout, policy.Limits.Stderr = v.Timeout, verifyStdout, verifyStderr
 	done := a.busy("verifying", v.Timeout)
-	res, err := a.Sandbox.Run(ctx, policy, sandbox.Command{Argv: shell(script), Dir: t.dir, Env: env}, nil)
+	res, err := t.box.Run(ctx, policy, sandbox.Command{Argv: shell(script), Dir: t.dir, Env: env}, nil)
 	done()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("running verify of %q: %w", t.manifest.ID, err)
 	}
 	out := judge(res, v.Timeout)
+	out.Denied = res.Denied
 	return out.safe(keystore.NewRedactor(t.values.handles())), nil
 }
 

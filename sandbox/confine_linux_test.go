@@ -284,3 +284,23 @@ func TestLandlockRestrictsStrictly(t *testing.T) {
 		t.Error("a refused rule is no error")
 	}
 }
+
+// TestForgottenMain holds that a program which does not call Main is never
+// started as its own helper: it would do so again there, without an end.
+func TestForgottenMain(t *testing.T) {
+	defer mainCalled.Store(mainCalled.Swap(false))
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err = Open(Options{Mode: Auto, Self: exe, Dir: t.TempDir(), Path: "/usr/bin:/bin"})
+		if want := `enforcing mode "auto": this program does not call sandbox.Main first, so it cannot be its own helper`; err == nil || err.Error() != want {
+			t.Errorf("got %v", err)
+		}
+		Main([]string{"list"}) // not the arguments of this process
+	}
+	if Main(os.Args[1:]); !mainCalled.Load() {
+		t.Error("a call with the arguments of the process is not noticed")
+	}
+}

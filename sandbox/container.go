@@ -43,10 +43,21 @@ func (s *Sandbox) openContainer() error {
 	for _, e := range engines {
 		if path, _, err := LookPath(e, s.path); err == nil {
 			s.engine = path
-			return nil
+			return s.engineAnswers()
 		}
 	}
 	return &UnenforceableError{What: "mode container", Why: "neither docker nor podman is installed"}
+}
+
+// engineAnswers asks the engine for its containers: a client alone holds nothing.
+func (s *Sandbox) engineAnswers() error {
+	plain := Sandbox{mode: None, env: s.env}
+	argv := []string{s.engine, "ps", "--quiet", "--filter", "name=" + containerPrefix + s.user}
+	res, err := plain.Run(context.Background(), Policy{Limits: Limits{Wall: containerWait}}, Command{Argv: argv, Dir: s.root(), Env: s.engineEnv()}, nil)
+	if err == nil && res.Code == 0 && !res.TimedOut {
+		return nil
+	}
+	return &UnenforceableError{What: "mode container", Why: filepath.Base(s.engine) + " does not answer: is its daemon running?"}
 }
 
 // validUser holds the name to what can be part of a container's.
@@ -149,7 +160,7 @@ func (s *Sandbox) containerMake(p Policy) []string {
 	if n := p.Limits.Memory; n > 0 {
 		argv = append(argv, "--memory", strconv.FormatInt(n, 10))
 	}
-	for _, path := range p.Read {
+	for _, path := range slices.Concat(p.Read, p.Shared) {
 		argv = append(argv, "--volume", path+":"+path+":ro")
 	}
 	for _, path := range slices.Concat(p.Own, p.Write) {
@@ -179,7 +190,7 @@ func containerRefuses(p Policy) error {
 	case p.Agent != "":
 		return &UnenforceableError{What: "one agent socket and no other", Why: "it is not in the container"}
 	}
-	for _, path := range slices.Concat(p.Own, p.Read, p.Write) {
+	for _, path := range slices.Concat(p.Own, p.Shared, p.Read, p.Write) {
 		if !filepath.IsAbs(path) || strings.ContainsAny(path, ":,") {
 			return &UnenforceableError{What: "access to " + quote(path), Why: "a container cannot be given this path"}
 		}

@@ -17,7 +17,7 @@ func fakeEngine(t *testing.T) (s *Sandbox, log string) {
 	t.Helper()
 	dir := t.TempDir()
 	log = filepath.Join(dir, "log")
-	script := "#!/bin/sh\nprintf '%s\\n' \"$*\" >>" + log + "\nwhile [ \"$1\" != /bin/sh ]; do shift; done\nexec \"$@\"\n"
+	script := "#!/bin/sh\n[ \"$1\" != ps ] || exit 0\nprintf '%s\\n' \"$*\" >>" + log + "\nwhile [ \"$1\" != /bin/sh ]; do shift; done\nexec \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +87,13 @@ func TestContainerRefuses(t *testing.T) {
 		if _, err := Open(o); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+	silent := t.TempDir() // a client without a daemon
+	if err := os.WriteFile(filepath.Join(silent, "docker"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Mode: Container, User: "anna", Path: silent}); err == nil || err.Error() != "enforcing mode container: docker does not answer: is its daemon running?" {
+		t.Errorf("got %v", err)
 	}
 	s, _ := fakeEngine(t)
 	for want, p := range map[string]Policy{

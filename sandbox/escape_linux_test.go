@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,8 +53,9 @@ func (o outcomes) add(mode Mode, f finding) {
 
 // scene is a home with things worth stealing, and the world around it.
 type scene struct {
-	base  string
-	given map[string]any
+	base    string
+	given   map[string]any
+	targets map[string]map[string]map[string]string // policy → kind → attempt → address
 }
 
 // world is what all users share: servers on every address, and a list of names.
@@ -90,7 +92,7 @@ func newScene(t *testing.T, w world) *scene {
 		"ssh": s.at("home/.ssh/id_ed25519"), "vault": s.at("home/keystore/mail.1.age"), "other": s.at("home/state/other/session"), "home": s.at("home"),
 		"outside": s.at("home/.bashrc"), "own": s.at("home/work/hostile.py"), "state": s.at("home/state/me/x"), "launcher": os.Getpid(),
 		"docker": s.at("home/docker.sock"), "abstract": fmt.Sprintf("skald-test-%d", rand.Uint64()), "datagram": s.at("home/dgram.sock"),
-		"most": escapeTries, "bytes": 1 << 30, "large": s.at("home/state/me/large"), "port": w.Local, "stay": 60,
+		"most": escapeTries, "bytes": 1 << 30, "disk": 2 * escapeDisk, "large": s.at("home/state/me/large"), "port": w.Local, "stay": 60,
 	}
 	for kind, path := range map[string]any{"unix": s.given["docker"], "unix ": "@" + s.given["abstract"].(string)} {
 		l, err := net.Listen(strings.TrimSpace(kind), path.(string))
@@ -110,7 +112,7 @@ func newScene(t *testing.T, w world) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { pc.Close() })
-	s.given["targets"] = map[string]map[string]map[string]string{
+	s.targets = map[string]map[string]map[string]string{
 		"one host is declared": {
 			"tcp": {"works: reach a declared host": at("declared.example.org", w.Port), "reach a host that is not declared": at("other.example.org", w.Port),
 				"reach a port that is not declared": at("declared.example.org", w.Other), "reach a private address": at("10.0.0.7", w.Port),
@@ -138,7 +140,6 @@ func (s *scene) command(lang, task string, more map[string]any) Command {
 			given[k] = v
 		}
 	}
-	delete(given, "targets")
 	text, _ := json.Marshal(given)
 	argv := []string{"/usr/bin/python3", s.at("home/work/hostile.py"), task, string(text)}
 	if lang == "node" {
@@ -172,7 +173,7 @@ func collect(t *testing.T, w world) outcomes {
 				try(t, all, s, sc.policy(), sc.command(lang, task, nil))
 			}
 			all.add(mode, finding{Attempt: "write a file in your home", Open: sc.written()})
-			for name, targets := range sc.given["targets"].(map[string]map[string]map[string]string) {
+			for name, targets := range sc.targets {
 				p := sc.policy()
 				p.Network.All = name == "every host is granted"
 				if !p.Network.All {
@@ -183,6 +184,7 @@ func collect(t *testing.T, w world) outcomes {
 			outlive(t, all, s, sc, lang, w)
 			orphan(t, all, mode, sc, lang)
 		}
+		installScript(t, all, s, sc)
 	}
 	return all
 }
@@ -209,6 +211,7 @@ func try(t *testing.T, all outcomes, s *Sandbox, p Policy, c Command) {
 	if lines == 0 { // it was ended for what it did
 		return
 	}
+	t.Logf("%s: %s %s took %v", s.mode, filepath.Base(c.Argv[1]), c.Argv[2], r.Elapsed)
 	for line := range bytes.Lines(r.Stdout) {
 		var f finding
 		if bytes.Contains(line, []byte(`"write a file in your home"`)) {
@@ -219,6 +222,40 @@ func try(t *testing.T, all outcomes, s *Sandbox, p Policy, c Command) {
 		}
 		all.add(s.mode, f)
 		t.Logf("%s %s: %s: %v", s.mode, filepath.Base(c.Argv[1]), f.Attempt, f.Open)
+	}
+}
+
+// ofItsOwn are attempts that may come through inside, on things of its own: the
+// processes of npm, a file in the place of the person's.
+var ofItsOwn = []string{"see the other processes", "write a file in your home"}
+
+// installScript lets npm install a package whose own script is the connector.
+func installScript(t *testing.T, all outcomes, s *Sandbox, sc *scene) {
+	folder := sc.at("home/work")
+	given, _ := json.Marshal(sc.given)
+	script, _ := json.Marshal("node hostile.js everything '" + string(given) + "'")
+	text := `{"name":"hostile","version":"1.0.0","scripts":{"postinstall":` + string(script) + `}}`
+	if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := s.Install(folder, []string{"registry.example.org:443"})
+	p.Own = append(p.Own, sc.at("home/state/me"))
+	p.Limits.Processes = 0 // npm and the other tests share a user where nothing is enforced
+	out := filepath.Join(folder, "found")
+	c := sc.command("node", "", nil)
+	c.Argv = []string{"/usr/bin/npm", "install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts=false"}
+	c.Env = append(c.Env, "HOSTILE_OUT="+out, "NO_UPDATE_NOTIFIER=1")
+	r, err := s.Run(t.Context(), p, c, nil)
+	found, _ := os.ReadFile(out)
+	t.Logf("%s: npm took %v", s.mode, r.Elapsed)
+	if err != nil || len(found) == 0 {
+		t.Errorf("%s: npm: %v, %d\n%s%s", s.mode, err, r.Code, r.Stdout, r.Stderr)
+	}
+	for line := range bytes.Lines(found) {
+		var f finding
+		if json.Unmarshal(line, &f) == nil && !slices.Contains(ofItsOwn, f.Attempt) {
+			all.add(s.mode, finding{Attempt: strings.Replace("npm: "+f.Attempt, "npm: works: ", "works: npm: ", 1), Open: f.Open})
+		}
 	}
 }
 

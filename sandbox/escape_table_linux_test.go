@@ -31,6 +31,9 @@ var rows = []string{
 	"start more processes than allowed", "take more memory than allowed", "write a larger file than allowed", "fill the disk with temporary files",
 	"Staying:",
 	"outlive its end (two forks, own session, limits changed)", "outlive a launcher that is killed", "leave a listener behind",
+	"The install script of an npm package:",
+	"npm: read an SSH key in your home", "npm: list your home", "npm: read the vault of the key store",
+	"npm: read the environment of the launcher", "npm: talk to the Docker socket",
 	"What must work:",
 	"works: read its own folder", "works: write its state", "works: write temporary files", "works: start a program",
 	"works: reach a declared host", "works: reach a host", "works: reach a private host",
@@ -61,7 +64,7 @@ func TestEscapes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be both users")
 	}
-	for _, tool := range []string{"/usr/bin/python3", "/usr/bin/node", "/usr/bin/bwrap"} {
+	for _, tool := range []string{"/usr/bin/python3", "/usr/bin/node", "/usr/bin/npm", "/usr/bin/bwrap"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip(err)
 		}
@@ -139,7 +142,7 @@ func table(byUser map[string]outcomes) string {
 			continue
 		}
 		name, works := strings.CutPrefix(row, "works: ")
-		name = strings.TrimPrefix(name, "then ")
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "then "), "npm: ")
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, m := range modes {
 			fmt.Fprintf(&b, " %s |", cell(byUser["root"][row][m], byUser["user"][row][m], works))

@@ -34,6 +34,9 @@ const (
 
 // choose finds the back end for mode and sets it.
 func (s *Sandbox) choose(mode Mode) error {
+	if !mainCalled.Load() {
+		return &UnenforceableError{What: "mode " + quote(string(mode)), Why: "this program does not call sandbox.Main first, so it cannot be its own helper"}
+	}
 	bwrap, _, err := LookPath("bwrap", s.path)
 	if err == nil {
 		s.bwrap = bwrap
@@ -134,6 +137,7 @@ func (s *Sandbox) try() facts {
 	f := facts{Landlock: landlockVersion()}
 	trial := *s
 	trial.facts = f
+	trial.facts.Watch = "not tried yet"
 	switch {
 	case s.bwrap == "":
 		f.Bwrap = "bubblewrap is not installed"

@@ -56,6 +56,13 @@ type Policy struct {
 	// Own are absolute paths that belong to the process: its folder and its state.
 	// It may read and write them; they are none of the person's files.
 	Own []string
+	// Shared are absolute paths of this program that the process may read, such as
+	// its dependencies; they are none of the person's files either.
+	Shared []string
+	// Programs are absolute paths of programs that it may start besides that of its
+	// command, such as the interpreter that a shell command names: what they are
+	// installed with is shown to it.
+	Programs []string
 	// Read and Write are absolute paths of the person's files and folders; a
 	// writable path is readable too.
 	Read, Write []string

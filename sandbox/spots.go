@@ -65,7 +65,11 @@ func (s *Sandbox) spotsOf(p Policy, c Command, program string) (spots, error) {
 		}
 		sp.write = both(sp.write, path)
 	}
-	for _, path := range slices.Concat(p.Read, programPaths(program), s.certificates()) {
+	shown := slices.Concat(p.Read, p.Shared, programPaths(program), s.certificates())
+	for _, other := range p.Programs {
+		shown = append(shown, programPaths(other)...)
+	}
+	for _, path := range shown {
 		path = filepath.Clean(path)
 		if filepath.IsAbs(path) && path != "/" && exists(path) && !below(path, sp.write) {
 			sp.read = both(sp.read, path)

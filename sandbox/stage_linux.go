@@ -6,6 +6,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +17,17 @@ import (
 // stageWord is the hidden first argument under which this program is its own
 // helper inside a sandbox.
 const stageWord = "__sandbox"
+
+// mainCalled is the one thing that this package keeps of the process: that the
+// way from its beginning leads through Main. It is only ever set.
+var mainCalled atomic.Bool
+
+// ownArguments are those that this process was started with, its name left out.
+func ownArguments() []string {
+	const argumentsLimit = 4 << 20
+	text := strings.TrimSuffix(string(firstBytes("/proc/self/cmdline", argumentsLimit)), "\x00")
+	return strings.Split(text, "\x00")[1:]
+}
 
 // stageFailed is the exit status of a stage that could not do its orders; the
 // cause goes over the wire.
@@ -24,8 +38,13 @@ const stageFailed = 125
 // work and tells the exit status; on success it does not return, since the
 // connector's program takes the place of this one. It reads no variable and
 // prints nothing. (This is so on Linux; elsewhere handled is always false.)
+//
+// Open starts no helper in a process in which Main was not called with the
+// process's own arguments: a program that forgot to would run as itself in the
+// place of its helper, and again in the place of that one's.
 func Main(args []string) (code int, handled bool) {
 	if len(args) == 0 || args[0] != stageWord {
+		mainCalled.Store(mainCalled.Load() || slices.Equal(args, ownArguments()))
 		return 0, false
 	}
 	if len(args) > 1 && args[1] == tryConnect {

@@ -270,18 +270,66 @@ func (a *app) marketplace(location, home string) (*fetch.Marketplace, error) {
 	return m, nil
 }
 
-// activator builds what the flows work with, without touching the disk.
-func (a *app) activator(home string, mode string) (*activate.Activator, error) {
-	box, err := sandbox.New(sandbox.Mode(mode))
-	if err != nil {
-		return nil, err
+// sandboxModes are the words of --sandbox.
+var sandboxModes = map[string]sandbox.Mode{
+	"auto": sandbox.Auto, "bwrap": sandbox.Bubblewrap, "landlock": sandbox.Landlock, "container": sandbox.Container, "none": sandbox.None,
+}
+
+// checkSandbox refuses a word that is none of them.
+func checkSandbox(mode string) error {
+	if _, ok := sandboxModes[mode]; !ok {
+		return usagef("--sandbox is auto, bwrap, landlock, container or none, not %q", mode)
 	}
+	return nil
+}
+
+// sandbox opens the sandbox of a mode; what was found out about the machine is
+// kept below the home.
+func (a *app) sandbox(home, mode string) (*sandbox.Sandbox, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	return sandbox.Open(sandbox.Options{
+		Mode: sandboxModes[mode], Self: self, Dir: filepath.Join(home, "sandbox"), Path: a.getenv("PATH"), Env: a.getenv,
+		Image: a.getenv("SKALD_CONNECTORS_IMAGE"), User: orElse(a.getenv("USER"), "user"),
+	})
+}
+
+// accessFlags are the user's changes to what a connector may do.
+type accessFlags struct{ grant, withhold []string }
+
+func (g *accessFlags) register(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&g.grant, "grant", nil, "allow more than its manifest asks for: network=all, network=HOST:PORT, loopback, read=PATH, write=PATH, browser, agent (`ACCESS`, repeatable)")
+	f.StringArrayVar(&g.withhold, "withhold", nil, "keep back something that its manifest asks for (`ACCESS`, repeatable)")
+}
+
+func (g *accessFlags) read() (grants, withheld []activate.Access, err error) {
+	for _, list := range []struct {
+		flag string
+		from []string
+		to   *[]activate.Access
+	}{{"--grant", g.grant, &grants}, {"--withhold", g.withhold, &withheld}} {
+		for _, text := range list.from {
+			x, err := activate.ParseAccess(text)
+			if err != nil {
+				return nil, nil, usagef("%s: %v", list.flag, err)
+			}
+			*list.to = append(*list.to, x)
+		}
+	}
+	return grants, withheld, nil
+}
+
+// activator builds what the flows work with, without touching the disk.
+func (a *app) activator(home string) (*activate.Activator, error) {
 	keys, err := a.keystore(home)
 	if err != nil {
 		return nil, err
 	}
 	act := &activate.Activator{
-		Home: home, Store: install.Open(home), Keys: keys, Sandbox: box, Environ: a.environ, Now: a.hooks.now,
+		Home: home, Store: install.Open(home), Keys: keys, OpenSandbox: func(mode string) (*sandbox.Sandbox, error) { return a.sandbox(home, mode) }, Environ: a.environ, Now: a.hooks.now,
 		HTTP: activate.HTTPClient(fetch.Transport(a.getenv)), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) }, Busy: a.busy,
 		UserHome: a.userHome(), Packages: a.showPackages,
 	}

@@ -14,7 +14,6 @@ import (
 	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
-	"skald-connectors/sandbox"
 )
 
 func (a *app) infoCommand() *cobra.Command {
@@ -207,9 +206,6 @@ func (a *app) manifestRows(row func(label, text string), m *manifest.Manifest, i
 		row("test", "none")
 	}
 	row("network", networkText(m))
-	if box, err := sandbox.New(sandbox.Auto); err == nil && !installed && m.Type != "mcp_remote" {
-		row("sandbox", box.Enforced(sandbox.Policy{}).Sentence)
-	}
 	if m.Auth.Type != "" && m.Auth.Type != "none" {
 		row("sign-in", strings.TrimSpace(m.Auth.Type+" "+m.Auth.Provider))
 	}
@@ -275,6 +271,15 @@ func (a *app) printRecord(k *about, rec *activate.Record) {
 		row("packages", "%s", installedPackages(d))
 	}
 	row("sandbox", "%s", rec.Sandbox.Enforced)
+	for _, n := range rec.Sandbox.NotHeld {
+		row("not held", "%s", n)
+	}
+	for _, g := range rec.Sandbox.Grants {
+		row("granted", "%s", g)
+	}
+	for _, w := range rec.Sandbox.Withheld {
+		row("withheld", "%s", w)
+	}
 	for _, t := range rec.Tools {
 		mark := ""
 		if !t.Granted {

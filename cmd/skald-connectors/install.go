@@ -27,6 +27,9 @@ type installOptions struct {
 	depsTimeout time.Duration
 	allowOther  bool
 	sandbox     string
+	access      accessFlags
+	grants      []activate.Access
+	withheld    []activate.Access
 	allow, deny []string
 }
 
@@ -58,7 +61,8 @@ func (a *app) installCommand() *cobra.Command {
 	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
 	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
 	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
-	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto or none")
+	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto, bwrap, landlock, container or none (`MODE`)")
+	o.access.register(c)
 	f.StringArrayVar(&o.allow, "allow", nil, "let only this `TOOL` through (repeatable)")
 	f.StringArrayVar(&o.deny, "deny", nil, "keep this `TOOL` back (repeatable)")
 	o.given.register(c)
@@ -82,12 +86,18 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := checkSandbox(o.sandbox); err != nil {
+		return err
+	}
+	if o.grants, o.withheld, err = o.access.read(); err != nil {
+		return err
+	}
 	a.startProgress()
 	s, err := a.openShop(ctx, fetch.Refresh)
 	if err != nil {
 		return err
 	}
-	act, err := a.activator(s.home, o.sandbox)
+	act, err := a.activator(s.home)
 	if err != nil {
 		return err
 	}
@@ -117,7 +127,7 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, s *shop, o 
 			return nil, err
 		}
 		name := orElse(o.as, id)
-		p, err := act.Plan(ctx, s.market, s.index, e, name, o.noDeps)
+		p, err := act.Plan(ctx, s.market, s.index, e, name, activate.PlanOptions{NoDeps: o.noDeps, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Given: given})
 		if err != nil {
 			return nil, err
 		}
@@ -185,6 +195,11 @@ func (a *app) agree(ctx context.Context, p *activate.Plan, s *shop, o *installOp
 	if p.Name != p.Entry.ID {
 		title = fmt.Sprintf("Install %s as %s?", p.Entry.ID, p.Name)
 	}
+	if o.sandbox == "none" {
+		a.say("%s", text)
+		ok, err := term.Type(ctx, fmt.Sprintf("%s would run without any protection. Type %s to install it all the same", p.Name, p.Name), p.Name)
+		return declined(ok, err, p.Name)
+	}
 	ok, err := term.Confirm(ctx, title, text, "Install", "Cancel")
 	return declined(ok, err, p.Name)
 }
@@ -216,7 +231,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, 
 			var rec *activate.Record
 			rec, err = act.Install(ctx, activate.Request{Plan: p, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
 				AllowScripts: o.scripts, DepsTimeout: o.depsTimeout,
-				Grant: activate.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox})
+				Grant: activate.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld})
 			if rec != nil {
 				done = append(done, rec)
 			}

@@ -112,7 +112,7 @@ func (b *bench) state() string {
 		}
 		rel, _ := filepath.Rel(home, path)
 		top, _, _ := strings.Cut(rel, string(filepath.Separator))
-		if err == nil && top != "cache" && top != "locks" && top != "." && !strings.HasSuffix(rel, ".lock") && !strings.Contains(rel, "__pycache__") && !strings.HasSuffix(rel, ".age") {
+		if err == nil && top != "cache" && top != "locks" && top != "sandbox" && top != "." && !strings.HasSuffix(rel, ".lock") && !strings.Contains(rel, "__pycache__") && !strings.HasSuffix(rel, ".age") {
 			lines = append(lines, rel)
 		}
 		return err

@@ -14,6 +14,7 @@ import (
 	"skald-connectors/form"
 	"skald-connectors/install"
 	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -36,6 +37,7 @@ type listLine struct {
 	VersionString string           `json:"version_string"`
 	State         string           `json:"state"`
 	Update        manifest.Version `json:"update"`      // 0 = none known
+	Unprotected   bool             `json:"unprotected"` // it runs without a sandbox
 	TestFailed    bool             `json:"test_failed"` // the last verify said no
 	Mounts        []string         `json:"mounts"`
 	Problem       string           `json:"problem,omitempty"`
@@ -70,6 +72,9 @@ func (a *app) list(ctx context.Context) error {
 			update = fmt.Sprintf("version %d", l.Update)
 		}
 		state := l.State
+		if l.Unprotected {
+			state += ", no sandbox"
+		}
 		if l.TestFailed {
 			state += ", last test failed"
 		}
@@ -94,6 +99,7 @@ func describe(store *install.Store, l activate.Listed) listLine {
 	}
 	r := l.Record
 	line.Connector, line.Version, line.VersionString, line.State = r.Connector, r.Version, displayVersion(r), string(r.AuthState)
+	line.Unprotected = r.Sandbox.Backend == string(sandbox.None) && r.Type != "mcp_remote"
 	line.TestFailed = r.Verify.Ran && !r.Verify.OK
 	if _, err := os.Stat(store.WorkDir(r.Name, r.Ref())); err != nil {
 		line.State = "broken"

@@ -13,6 +13,8 @@ type configureOptions struct {
 	name     string
 	given    givenFlags
 	noVerify bool
+	sandbox  string
+	access   accessFlags
 }
 
 func (a *app) configureCommand() *cobra.Command {
@@ -33,6 +35,8 @@ func (a *app) configureCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
+	c.Flags().StringVar(&o.sandbox, "sandbox", "", "change its protection: auto, bwrap, landlock, container or none (`MODE`)")
+	o.access.register(c)
 	o.given.register(c)
 	return c
 }
@@ -46,7 +50,16 @@ func (a *app) configure(ctx context.Context, o *configureOptions) error {
 	if err != nil {
 		return err
 	}
-	rec, err := act.Configure(ctx, o.name, given, o.noVerify)
+	if o.sandbox != "" {
+		if err := checkSandbox(o.sandbox); err != nil {
+			return err
+		}
+	}
+	grants, withheld, err := o.access.read()
+	if err != nil {
+		return err
+	}
+	rec, err := act.Configure(ctx, o.name, given, activate.ConfigureOptions{NoVerify: o.noVerify, Mode: o.sandbox, Grants: grants, Withheld: withheld})
 	if err != nil {
 		return err
 	}
@@ -54,6 +67,7 @@ func (a *app) configure(ctx context.Context, o *configureOptions) error {
 		return a.printJSON(rec)
 	}
 	fmt.Fprintf(a.stdout, "%s has new settings; it is %s.\n", rec.Name, rec.AuthState)
+	fmt.Fprintf(a.stdout, "  sandbox  %s\n", rec.Sandbox.Enforced)
 	return nil
 }
 
@@ -63,7 +77,7 @@ func (a *app) openHome() (*activate.Activator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.activator(home, "auto")
+	return a.activator(home)
 }
 
 func (a *app) verifyCommand() *cobra.Command {

@@ -41,11 +41,14 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 	if !f.CanEdit {
 		options = options[1:]
 	}
+	if len(f.Grants) > 0 {
+		options = append([]form.Option{{Value: "grant", Label: "Allow " + accessText(f.Grants) + ", and try again"}}, options...)
+	}
 	choice, err := p.term.Choose(ctx, "What now?", options)
 	if err != nil {
 		return activate.GiveUp, err
 	}
-	return map[string]activate.Decision{"edit": activate.Edit, "retry": activate.Retry, "pending": activate.SavePending}[choice], nil
+	return map[string]activate.Decision{"edit": activate.Edit, "grant": activate.GrantAll, "retry": activate.Retry, "pending": activate.SavePending}[choice], nil
 }
 
 // showFailure says what verify or the probe found, with all that helps.
@@ -67,6 +70,36 @@ func (a *app) showParticulars(err error) {
 	if errors.As(err, &probe) && probe.Stderr != "" {
 		fmt.Fprintf(a.stderr, "the last lines that it wrote:\n%s\n", indent(probe.Stderr))
 	}
+	if wanted := activate.Relaxations(err); len(wanted) > 0 {
+		fmt.Fprintln(a.stderr, a.wrapped("the sandbox kept from it: "+form.Clean(accessText(wanted))))
+		fmt.Fprintln(a.stderr, a.wrapped("if it should have that, allow it with "+form.Clean(grantFlags(wanted))))
+	}
+}
+
+// accessText names accesses for a person.
+func accessText(list []activate.Access) string {
+	words := make([]string, len(list))
+	for i, x := range list {
+		switch x.Kind {
+		case "network":
+			words[i] = "the network to " + x.Value
+		case "read":
+			words[i] = "reading " + x.Value
+		case "write":
+			words[i] = "writing " + x.Value
+		default:
+			words[i] = x.Kind
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func grantFlags(list []activate.Access) string {
+	flags := make([]string, len(list))
+	for i, x := range list {
+		flags[i] = "--grant " + x.String()
+	}
+	return strings.Join(flags, " ")
 }
 
 func indent(s string) string { return "  " + strings.ReplaceAll(s, "\n", "\n  ") }

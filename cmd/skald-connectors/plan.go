@@ -9,6 +9,7 @@ import (
 	"skald-connectors/form"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
 )
 
 // planText shows a plan: what is downloaded, what runs here, what is asked.
@@ -43,9 +44,14 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	} else {
 		row("test", "none: this connector has no test; its server is started once instead")
 	}
-	row("network", "%s", networkText(m))
+	if p.Enforced.Mode == sandbox.None {
+		row("network", "%s", networkText(m))
+	}
 	if p.RunsHere() {
-		row("sandbox", "%s", p.Enforced.Sentence)
+		row("sandbox", "%s", form.Clean(p.Enforced.Sentence))
+		for _, n := range p.Enforced.NotHeld {
+			row("not held", "%s", form.Clean(n))
+		}
 	}
 	row("ask", "%s", fieldsText(p.Fields))
 	if text := a.storeText(p); text != "" {

@@ -16,9 +16,15 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"skald-connectors/connectors"
+	"skald-connectors/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	// Inside a sandbox this binary is started again as the helper, under another
+	// name: without this it would run all tests there, and so on.
+	if code, handled := sandbox.Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
 	testscript.Main(m, map[string]func(){program: testProgram})
 }
 
@@ -126,7 +132,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "bump": cmdBump,
-			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant,
+			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant, "expand": cmdExpand,
 		},
 		RequireUniqueNames: true,
 	})
@@ -191,7 +197,7 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		rel, _ := filepath.Rel(home, path)
 		top, _, _ := strings.Cut(rel, string(filepath.Separator))
-		if top == "cache" || top == "locks" || rel == top && d.IsDir() || strings.HasSuffix(rel, ".lock") {
+		if top == "cache" || top == "locks" || top == "sandbox" || rel == top && d.IsDir() || strings.HasSuffix(rel, ".lock") {
 			return nil // downloads that are kept, lock files and empty tops change no state
 		}
 		b.WriteString(d.Type().String() + " " + filepath.ToSlash(rel) + "\n")
@@ -264,4 +270,10 @@ func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
 	data, err := os.ReadFile(found[0])
 	ts.Check(err)
 	ts.Check(os.WriteFile(found[0], append(data, '#'), 0o600))
+}
+
+// expand FROM TO: copies a file with $WORK filled in.
+func cmdExpand(ts *testscript.TestScript, neg bool, args []string) {
+	text := strings.ReplaceAll(ts.ReadFile(args[0]), "$WORK", ts.Getenv("WORK"))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }

@@ -98,7 +98,10 @@ async function forks() {
         await new Promise((resolve, reject) => { c.on("spawn", resolve); c.on("error", reject); });
       }
     } finally {
-      for (const c of children) c.kill("SIGKILL");
+      const started = children.filter((c) => c.pid);
+      const ends = started.map((c) => new Promise((resolve) => c.on("exit", resolve)));
+      for (const c of started) c.kill("SIGKILL");
+      await Promise.all(ends);
     }
     return children.length;
   });
@@ -109,9 +112,9 @@ const memory = () => attempt("take more memory than allowed", () => Buffer.alloc
 async function disk() {
   process.on("SIGXFSZ", () => {});
   const one = (file, size) => { fs.writeFileSync(file, ""); for (let i = 0; i < size >> 20; i++) fs.appendFileSync(file, Buffer.alloc(1 << 20)); };
-  await attempt("write a larger file than allowed", () => one(given.large, given.bytes));
+  await attempt("write a larger file than allowed", () => one(given.large, given.disk));
   await attempt("fill the disk with temporary files", () => {
-    for (let i = 0; i < given.bytes >> 22; i++) one(path.join(process.env.TMPDIR || "/tmp", "f" + i), 1 << 22);
+    for (let i = 0; i < given.disk >> 22; i++) one(path.join(process.env.TMPDIR || "/tmp", "f" + i), 1 << 22);
   });
 }
 

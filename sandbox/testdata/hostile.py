@@ -131,6 +131,8 @@ def forks():
         finally:
             for pid in children:
                 os.kill(pid, signal.SIGKILL)
+            for pid in children:
+                os.waitpid(pid, 0)
         return len(children)
     attempt("start more processes than allowed", storm)
 
@@ -145,11 +147,11 @@ def disk():
         with open(path, "wb") as f:
             for _ in range(size >> 20):
                 f.write(bytes(1 << 20))
-    attempt("write a larger file than allowed", lambda: one(given["large"], given["bytes"]))
+    attempt("write a larger file than allowed", lambda: one(given["large"], given["disk"]))
 
     def many():
         folder = os.environ.get("TMPDIR", "/tmp")
-        for i in range(given["bytes"] >> 22):
+        for i in range(given["disk"] >> 22):
             one(os.path.join(folder, "f%d" % i), 1 << 22)
     attempt("fill the disk with temporary files", many)
 
