@@ -84,7 +84,7 @@ func TestWriteIfLosesNothingOfOthers(t *testing.T) {
 		}
 	}()
 	won, lost := 0, 0
-	for won < 20 && lost < 2000 {
+	for won < 5 && lost < 200 {
 		old, err := os.ReadFile(p)
 		check(t, err)
 		var theirs, ours int
