@@ -113,7 +113,7 @@ func yamlCorpus(r *row) []sample {
 	out := []sample{
 		{name: "missing"}, text("empty", ""), text("blank", "\n\n"), text("comment", "# only\n"), text("comment, no line end", "# only"), text("mark", byteOrderMark+populated), text("CRLF", crlf(populated)),
 		text("populated", populated), text("start mark", "---\n"+populated), text("no final line end", strings.TrimSuffix(populated, "\n")), text("final blank lines", populated+"\n\n"), text("last key", "a: 1\n"+k+":\n"+servers),
-		text("four", strings.ReplaceAll(populated, "  ", "    ")), text("none", "a: 1\nb:\n  c: [x]\n"), text("null", "a: 1\n"+k+":\nb: 2\n"), text("null, last", "a: 1\n"+k+":"), text("null with a comment", k+": # none\nb: 2\n"), text("tilde", k+": ~\n"), text("written null", k+": null # c\nb: 1\n"),
+		text("four", "a:\n    b: 1\n"+k+":\n"+strings.ReplaceAll("\n"+servers, "\n  ", "\n      ")[1:]), text("none", "a: 1\nb:\n  c: [x]\n"), text("null", "a: 1\n"+k+":\nb: 2\n"), text("null, last", "a: 1\n"+k+":"), text("null with a comment", k+": # none\nb: 2\n"), text("tilde", k+": ~\n"), text("written null", k+": null # c\nb: 1\n"),
 		text("flow", "a: 1\n"+k+": "+flow+" # c\n"), text("anchors", "base: &b\n  x: 1\nuse: *b\nmerge:\n  <<: *b\n"+k+":\n"+servers), text("strings", "a: 'it''s'\nb: \"x: y # z\"\nc: >-\n  folded\n  text\nd: 2001-01-01\ne: 0x1F\nf: yes\n"+k+":\n"+servers),
 		text("unicode", "é: ü\n"+k+":\n"+servers+"日本: 語\n"), text("document end", "a: 1\n"+k+":\n"+servers+"...\n"),
 		bad("tab", "a:\n\tb: 1\n", Unreadable), bad("repeated key", "a: 1\na: 2\n", Unreadable), bad("two documents", "a: 1\n---\nb: 2\n", UnexpectedShape), bad("text for map", k+": hello\n", UnexpectedShape),

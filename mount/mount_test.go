@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"testing"
@@ -8,24 +9,30 @@ import (
 
 // Every client, every file of its corpus: mounted, mounted again, unmounted.
 func TestRoundTripOfTheCorpus(t *testing.T) {
+	seen := map[string]bool{}
 	for _, r := range table() {
 		t.Run(r.id, func(t *testing.T) {
 			samples := corpus(&r)
-			if len(samples) < 12 {
+			if len(samples) < 24 {
 				t.Fatalf("only %d files", len(samples))
 			}
+			if rules := fmt.Sprint(r.format, r.key, r.list, r.shape); seen[rules] { // all that decides is as for an earlier client
+				samples = append(samples[:12], samples[len(samples)-12:]...)
+			} else {
+				seen[rules] = true
+			}
 			w := newWorld(t, "linux")
-			for _, s := range samples {
+			for i, s := range samples {
 				t.Run(s.name, func(t *testing.T) {
 					w.t = t
-					roundTrip(w, &r, s)
+					roundTrip(w, &r, s, i)
 				})
 			}
 		})
 	}
 }
 
-func roundTrip(w *world, r *row, s sample) {
+func roundTrip(w *world, r *row, s sample, turn int) {
 	file := w.file(r.id)
 	w.write(file, s.data)
 	req := Request{Client: r.id, Name: "mail", Create: true, File: file}
@@ -58,7 +65,7 @@ func roundTrip(w *world, r *row, s sample) {
 	}
 	w.same(file, s.data, "unmounted twice")
 	edited(w, r, s, req)
-	several(w, s, req)
+	several(w, s, req, turn)
 	w.clean(file)
 }
 
@@ -119,19 +126,17 @@ func edited(w *world, r *row, s sample, req Request) {
 }
 
 // several mounts three and takes them out in another order.
-func several(w *world, s sample, req Request) {
+func several(w *world, s sample, req Request, turn int) {
 	names := []string{"a-1", "b_2", "c"}
-	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
-		for _, n := range names {
-			req.Name = n
-			w.mount(req)
-		}
-		for _, i := range order {
-			req.Name = names[i]
-			w.unmount(req)
-		}
-		w.same(req.File, s.data, "three in and out")
+	for _, n := range names {
+		req.Name = n
+		w.mount(req)
 	}
+	for _, i := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {1, 0, 2}}[turn%4] {
+		req.Name = names[i]
+		w.unmount(req)
+	}
+	w.same(req.File, s.data, "three in and out")
 }
 
 func TestNewFilesArePrivate(t *testing.T) {

@@ -21,7 +21,7 @@ type world struct {
 
 func newWorld(t testing.TB, platform string) *world {
 	t.Helper()
-	home := t.TempDir()
+	home := memoryDir(t)
 	w := &world{t: t, home: home, env: map[string]string{"HOME": home}}
 	if platform == "windows" {
 		w.env = map[string]string{"USERPROFILE": home, "APPDATA": filepath.Join(home, "AppData", "Roaming"), "LOCALAPPDATA": filepath.Join(home, "AppData", "Local")}
@@ -32,6 +32,17 @@ func newWorld(t testing.TB, platform string) *world {
 	})
 	w.m.settle = time.Millisecond
 	return w
+}
+
+// memoryDir is a folder where syncing costs nothing, if there is one.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "mount")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 func check(t testing.TB, err error) {
