@@ -211,6 +211,9 @@ func (j jsonEditor) remove(src []byte, p place, name string) ([]splice, error) {
 	have := items(c)
 	it := have[i]
 	from := spaceBefore(t.src, it.start)
+	if i == 0 && len(have) > 1 && !bytes.ContainsAny(src[it.end:have[1].start], "\n/") {
+		return []splice{{it.start, have[1].start, ""}}, nil
+	}
 	if i < len(have)-1 {
 		return []splice{{from, bytes.IndexByte(t.clean[it.end:], ',') + it.end + 1, ""}}, nil
 	}

@@ -30,7 +30,9 @@ type SeedRequest struct {
 type SeedOutcome struct {
 	Name, Reading string
 	// Changed says that this seeding wrote the entry; File and Digest are for the record.
-	Changed      bool
+	Changed bool
+	// Removed says that an earlier seeding left the entry and a person took it out.
+	Removed      bool
 	File, Digest string
 	Refused      *RefusedError
 }
@@ -77,7 +79,9 @@ func (m *Mounter) Seed(ctx context.Context, r SeedRequest) ([]SeedOutcome, error
 	out := make([]SeedOutcome, 0, len(r.Names))
 	for _, name := range r.Names {
 		o := m.seedOne(ctx, t, tree, memory.Outcomes[name], name, r)
-		memory.Outcomes[name] = o.Reading
+		if !left(memory.Outcomes[name]) {
+			memory.Outcomes[name] = o.Reading
+		}
 		out = append(out, o)
 	}
 	return out, writeSeed(t, memory)
@@ -104,10 +108,11 @@ func (t *target) catalogue(ctx context.Context) (any, error) {
 
 func (m *Mounter) seedOne(ctx context.Context, t *target, tree any, was, name string, r SeedRequest) SeedOutcome {
 	o := SeedOutcome{Name: name, File: t.file}
-	if was == seedMounted || was == seedPresent {
-		o.Reading = was
+	if left(was) {
 		if _, found := t.place.find(tree, name); found {
 			o.Reading = seedPresent
+		} else {
+			o.Reading, o.Removed = was, true
 		}
 		return o
 	}
@@ -133,6 +138,9 @@ func (m *Mounter) seedOne(ctx context.Context, t *target, tree any, was, name st
 	}
 	return o
 }
+
+// left tells whether an outcome means that the entry was there when seeding ended.
+func left(outcome string) bool { return outcome == seedMounted || outcome == seedPresent }
 
 func seedFile(t *target) string {
 	return filepath.Join(filepath.Dir(t.file), "."+Program+"-seed.json")
