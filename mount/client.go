@@ -104,6 +104,7 @@ func (m *Mounter) candidates(r *row) (all []candidate, decided bool, err error) 
 	}
 	for _, p := range places {
 		p, beside := strings.CutPrefix(p, "+")
+		p, mayDecide := strings.CutPrefix(p, "?")
 		whole, known, err := m.expand(strings.Replace(p, "|", "", 1))
 		if err != nil {
 			return nil, false, err
@@ -115,7 +116,10 @@ func (m *Mounter) candidates(r *row) (all []candidate, decided bool, err error) 
 		if sign, _, ok := strings.Cut(p, "|"); ok {
 			a.sign, _, _ = m.expand(sign)
 		}
-		if strings.HasPrefix(p, "$") {
+		if mayDecide && !a.exists {
+			continue
+		}
+		if mayDecide || strings.HasPrefix(p, "$") {
 			return []candidate{a}, true, nil
 		}
 		all = append(all, a)

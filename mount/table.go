@@ -6,7 +6,7 @@ package mount
 // of macOS and Windows, $NAME a variable of the client, which decides when it is
 // set. A "|" ends the part whose existence shows that the client is here; without
 // one it is the folder of the file. "+" marks a place that is written beside others
-// whenever that part exists.
+// whenever that part exists, "?" one that is the only one when the file exists.
 type row struct {
 	id, name string
 	grade    byte // A, B, C: how sure the facts are; C is never created
@@ -65,7 +65,7 @@ func table() []row {
 			windows: []string{"APPDATA/Claude/claude_desktop_config.json",
 				"+LOCALAPPDATA/Packages/Claude_pzs8sxrjxfjjc|/LocalCache/Roaming/Claude/claude_desktop_config.json"}},
 		{id: "claude-code", name: "Claude Code", grade: 'A', key: mcpServers, mkdirLck: true, programs: []string{"claude"},
-			all: []string{"$CLAUDE_CONFIG_DIR/.claude.json", "~/.claude.json"}, here: []string{"~/.claude"}},
+			all: []string{"?$CLAUDE_CONFIG_DIR/.config.json", "$CLAUDE_CONFIG_DIR/.claude.json", "?~/.claude/.config.json", "~/.claude.json"}, here: []string{"~/.claude"}},
 		{id: "cursor", name: "Cursor", grade: 'A', key: mcpServers, all: []string{"~/.cursor/mcp.json"}},
 		desktop(row{id: "vscode", name: "VS Code", grade: 'A', format: commentJSON, key: servers, shape: typedStdio, programs: []string{"code"}}, "Code|/User/mcp.json"),
 		desktop(row{id: "vscode-insiders", name: "VS Code Insiders", grade: 'B', format: commentJSON, key: servers, shape: typedStdio, programs: []string{"code-insiders"}}, "Code - Insiders|/User/mcp.json"),
@@ -74,7 +74,7 @@ func table() []row {
 			"saoudrizwan.claude-dev", "cline_mcp_settings.json", "$CLINE_MCP_SETTINGS_PATH", "~/.cline|/data/settings/cline_mcp_settings.json"),
 		extension(row{id: "roo", name: "Roo Code", grade: 'A', key: mcpServers, shape: rooShape}, "rooveterinaryinc.roo-cline", "mcp_settings.json"),
 		{id: "continue", name: "Continue", grade: 'A', format: yamlFormat, key: mcpServers, list: true, shape: namedShape, all: []string{"~/.continue/config.yaml"}},
-		{id: "gemini", name: "Gemini CLI", grade: 'A', format: commentJSON, key: mcpServers, all: []string{"~/.gemini/settings.json"}, programs: []string{"gemini"}},
+		{id: "gemini", name: "Gemini CLI", grade: 'A', format: commentJSON, key: mcpServers, all: []string{"$GEMINI_CLI_HOME/.gemini/settings.json", "~/.gemini/settings.json"}, programs: []string{"gemini"}},
 		{id: "qwen", name: "Qwen Code", grade: 'C', format: commentJSON, key: mcpServers, all: []string{"~/.qwen/settings.json"}},
 		{id: "codex", name: "Codex", grade: 'A', format: tomlFormat, key: []string{"mcp_servers"}, programs: []string{"codex"},
 			all: []string{"$CODEX_HOME/config.toml", "~/.codex/config.toml"}},

@@ -1,0 +1,93 @@
+package mount
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clientsVariable names a folder with the programs of real clients, such as the
+// node_modules/.bin that npm makes; .ci/run fills one.
+const clientsVariable = "SKALD_TEST_CLIENTS"
+
+// realClient gives the path of a client's program, or skips.
+func realClient(t *testing.T, program string) string {
+	t.Helper()
+	path := filepath.Join(os.Getenv(clientsVariable), program)
+	if os.Getenv(clientsVariable) == "" || !exists(path) {
+		if os.Getenv("SKALD_TEST_REQUIRE") != "" {
+			t.Fatalf("%s is not in %s", program, clientsVariable)
+		}
+		t.Skipf("%s is not here; %s names a folder with it", program, clientsVariable)
+	}
+	return path
+}
+
+// realWorld has a throw-away home and this test program as the mounted one.
+func realWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, "linux")
+	self, err := os.Executable()
+	check(t, err)
+	bin := filepath.Join(w.home, "a folder", Program) // with a space in its path
+	check(t, os.MkdirAll(filepath.Dir(bin), 0o755))
+	check(t, os.Symlink(self, bin))
+	w.m.o.Program = bin
+	return w
+}
+
+// ask runs the client in the throw-away home.
+func (w *world) ask(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = filepath.Join(w.home, "a folder")
+	cmd.Env = []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "TERM=dumb", "NO_COLOR=1", "GEMINI_CLI_TRUST_WORKSPACE=true", "DISABLE_AUTOUPDATER=1", "OPENCODE_DISABLE_AUTOUPDATE=1"}
+	for k, v := range w.env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s %v: %v", filepath.Base(program), args, err)
+	}
+	return string(out)
+}
+
+// Each real client lists our entry, those that start servers have connected to it,
+// and the entry that was there before is still listed.
+func TestRealClients(t *testing.T) {
+	for _, c := range []struct{ client, program, before, want string }{
+		{"claude-code", "claude", `{"mcpServers": {"theirs": {"type": "stdio", "command": "/none", "args": []}}}`, "Connected"},
+		{"opencode", "opencode", "{\n  // theirs\n  \"mcp\": {\"theirs\": {\"type\": \"local\", \"command\": [\"/none\"], \"enabled\": false}},\n}\n", "connected"},
+		{"codex", "codex", "# theirs\n[mcp_servers.theirs]\ncommand = \"/none\"\n", "enabled"},
+		{"gemini", "gemini", "{\n  // theirs\n  \"mcpServers\": {\"theirs\": {\"command\": \"/none\"}}\n}\n", "mail"},
+	} {
+		t.Run(c.client, func(t *testing.T) {
+			program := realClient(t, c.program)
+			w := realWorld(t)
+			file := w.file(c.client)
+			w.write(file, []byte(c.before))
+			w.mount(Request{Client: c.client, Name: "mail"})
+			out := w.ask(t, program, "mcp", "list")
+			found := ""
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, "mail") {
+					found += line
+				}
+			}
+			if !strings.Contains(found, c.want) || !strings.Contains(out, "theirs") {
+				t.Errorf("the client says:\n%s", out)
+			}
+			w.unmount(Request{Client: c.client, Name: "mail"})
+			if out := w.ask(t, program, "mcp", "list"); strings.Contains(out, "mail") || !strings.Contains(out, "theirs") {
+				t.Errorf("after unmount the client says:\n%s", out)
+			}
+		})
+	}
+}
