@@ -69,7 +69,13 @@ func offsetOf(src []byte, n *yaml.Node) int {
 	return off
 }
 
+// oddBreak finds a line end that only YAML takes for one; lines are counted without.
+var oddBreak = regexp.MustCompile("\r[^\n]|\r$|\u0085|\u2028|\u2029")
+
 func (yamlEditor) tree(src []byte) (any, error) {
+	if at := oddBreak.FindIndex(src); at != nil {
+		return nil, misshapen(at[0], "a line end of an unusual kind, which cannot be edited safely")
+	}
 	root, err := yamlRoot(src)
 	if err != nil || root == nil {
 		return nil, err
