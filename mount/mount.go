@@ -112,10 +112,29 @@ type Result struct {
 // Errors are *RefusedError; nothing was written then.
 func (m *Mounter) Mount(ctx context.Context, r Request) (Result, error) {
 	t, err := m.target(r)
+	if err == nil {
+		err = m.mayMount(t, r)
+	}
 	if err != nil {
 		return Result{}, err
 	}
 	return m.change(ctx, t, r, t.mounting)
+}
+
+// mayMount refuses what the client is not ready for.
+func (m *Mounter) mayMount(t *target, r Request) error {
+	w := rowOf(t.client)
+	switch {
+	case w == nil: // the engine
+	case w.noSpace && strings.ContainsAny(t.command, " \t"):
+		return refusef(UnusableProgram, t.file, "%s cannot start a program whose path has a space: %q", w.name, t.command)
+	case exists(t.real):
+	case w.grade == 'C' && !exists(filepath.Dir(t.real)):
+		return refusef(NotHere, t.file, "neither the file nor its folder exists, and this place is not certain enough to make it")
+	case !r.Create && !m.client(w).Detected:
+		return refusef(NotHere, t.file, "%s does not seem to be installed here", w.name)
+	}
+	return nil
 }
 
 // Unmount takes the entry out. A file whose bytes are as we left them becomes what
@@ -123,10 +142,12 @@ func (m *Mounter) Mount(ctx context.Context, r Request) (Result, error) {
 // loses the entry only. An entry that is not there is no error. An entry of the name
 // that is not ours is refused as a conflict.
 func (m *Mounter) Unmount(ctx context.Context, r Request) (Result, error) {
-	r.Create = true // taking out makes nothing
 	t, err := m.target(r)
 	if err != nil {
 		return Result{}, err
+	}
+	if !exists(t.real) {
+		return Result{Client: t.client, File: t.file}, nil // and makes no folder for its lock
 	}
 	return m.change(ctx, t, r, t.unmounting)
 }
@@ -161,9 +182,9 @@ func (m *Mounter) target(r Request) (*target, error) {
 	if err := manifest.ValidID(r.Name); err != nil {
 		return nil, refusef(InvalidName, "", "%v", err)
 	}
-	c := m.client(w)
 	file := r.File
 	if file == "" {
+		c := m.client(w)
 		if c.Problem != "" {
 			return nil, refusef(UnknownFile, "", "%s", c.Problem)
 		}
@@ -173,18 +194,9 @@ func (m *Mounter) target(r Request) (*target, error) {
 	if err := m.resolve(t); err != nil {
 		return nil, err
 	}
-	if !c.Detected && !r.Create && !exists(t.real) {
-		return nil, refusef(NotHere, file, "%s does not seem to be installed here", w.name)
-	}
-	if w.grade == 'C' && !exists(t.real) && !exists(filepath.Dir(t.real)) {
-		return nil, refusef(NotHere, file, "neither the file nor its folder exists, and this place is not certain enough to make it")
-	}
 	t.command, t.args = m.o.Program, []string{"run", r.Name}
 	if m.o.Home != "" {
 		t.args = append(t.args, "--home", m.o.Home)
-	}
-	if w.noSpace && strings.ContainsAny(t.command, " \t") {
-		return nil, refusef(UnusableProgram, file, "%s cannot start a program whose path has a space: %q", w.name, t.command)
 	}
 	t.lock = filepath.Join(m.o.State, stateKey(t.real)+".lock")
 	return t, nil
