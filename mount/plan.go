@@ -64,8 +64,8 @@ func (t *target) owned(e textEdit, tree any, cur []byte, r Request) (entry any, 
 	if !found {
 		return nil, false, nil
 	}
-	line, col := e.line(cur, r.Name)
 	refuse := func(reason Reason, msg string) error {
+		line, col := e.line(cur, r.Name)
 		return &RefusedError{Reason: reason, File: t.file, Line: line, Col: col, Message: msg}
 	}
 	if e.place.count(tree, r.Name) > 1 {
