@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,32 +63,43 @@ func (w *world) ask(t *testing.T, program string, args ...string) string {
 // Each real client lists our entry, those that start servers have connected to it,
 // and the entry that was there before is still listed.
 func TestRealClients(t *testing.T) {
-	for _, c := range []struct{ client, program, before, want string }{
-		{"claude-code", "claude", `{"mcpServers": {"theirs": {"type": "stdio", "command": "/none", "args": []}}}`, "Connected"},
-		{"opencode", "opencode", "{\n  // theirs\n  \"mcp\": {\"theirs\": {\"type\": \"local\", \"command\": [\"/none\"], \"enabled\": false}},\n}\n", "connected"},
-		{"codex", "codex", "# theirs\n[mcp_servers.theirs]\ncommand = \"/none\"\n", "enabled"},
-		{"gemini", "gemini", "{\n  // theirs\n  \"mcpServers\": {\"theirs\": {\"command\": \"/none\"}}\n}\n", "mail"},
+	for _, c := range []struct{ client, program, variable, before, want string }{
+		{"claude-code", "claude", "CLAUDE_CONFIG_DIR", `{"mcpServers": {"theirs": {"type": "stdio", "command": "/none", "args": []}}}`, "Connected"},
+		{"opencode", "opencode", "XDG_CONFIG_HOME", "{\n  // theirs\n  \"mcp\": {\"theirs\": {\"type\": \"local\", \"command\": [\"/none\"], \"enabled\": false}},\n}\n", "connected"},
+		{"codex", "codex", "CODEX_HOME", "# theirs\n[mcp_servers.theirs]\ncommand = \"/none\"\n", "enabled"},
+		{"gemini", "gemini", "GEMINI_CLI_HOME", "{\n  // theirs\n  \"mcpServers\": {\"theirs\": {\"command\": \"/none\"}}\n}\n", "mail"},
 	} {
-		t.Run(c.client, func(t *testing.T) {
-			program := realClient(t, c.program)
-			w := realWorld(t)
-			file := w.file(c.client)
-			w.write(file, []byte(c.before))
-			w.mount(Request{Client: c.client, Name: "mail"})
-			out := w.ask(t, program, "mcp", "list")
-			found := ""
-			for line := range strings.Lines(out) {
-				if strings.Contains(line, "mail") {
-					found += line
+		for _, moved := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, moved %v", c.client, moved), func(t *testing.T) {
+				program := realClient(t, c.program)
+				w := realWorld(t)
+				if moved {
+					w.env[c.variable] = w.at("moved")
+					check(t, os.Mkdir(w.at("moved"), 0o755))
 				}
-			}
-			if !strings.Contains(found, c.want) || !strings.Contains(out, "theirs") {
-				t.Errorf("the client says:\n%s", out)
-			}
-			w.unmount(Request{Client: c.client, Name: "mail"})
-			if out := w.ask(t, program, "mcp", "list"); strings.Contains(out, "mail") || !strings.Contains(out, "theirs") {
-				t.Errorf("after unmount the client says:\n%s", out)
-			}
-		})
+				w.t = t
+				w.realRoundTrip(t, program, c.client, c.before, c.want)
+			})
+		}
+	}
+}
+
+func (w *world) realRoundTrip(t *testing.T, program, client, before, want string) {
+	file := w.file(client)
+	w.write(file, []byte(before))
+	w.mount(Request{Client: client, Name: "mail"})
+	out := w.ask(t, program, "mcp", "list")
+	found := ""
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "mail") {
+			found += line
+		}
+	}
+	if !strings.Contains(found, want) || !strings.Contains(out, "theirs") {
+		t.Errorf("the client says:\n%s", out)
+	}
+	w.unmount(Request{Client: client, Name: "mail"})
+	if out := w.ask(t, program, "mcp", "list"); strings.Contains(out, "mail") || !strings.Contains(out, "theirs") {
+		t.Errorf("after unmount the client says:\n%s", out)
 	}
 }
