@@ -91,6 +91,26 @@ func body(src []byte) (mark, text []byte, err error) {
 	return nil, src, nil
 }
 
+// maxBrackets bounds nesting for parsers that have no bound of their own and recurse.
+const maxBrackets = 10_000
+
+// tooDeep tells whether brackets nest beyond all reason; those in strings count too,
+// and none of them comes near.
+func tooDeep(src []byte) error {
+	depth := 0
+	for i, c := range src {
+		switch c {
+		case '[', '{':
+			if depth++; depth > maxBrackets {
+				return broken(i, "nested deeper than %d", maxBrackets)
+			}
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	return nil
+}
+
 func invalidAt(src []byte) int {
 	for i := 0; i < len(src); {
 		r, n := utf8.DecodeRune(src[i:])

@@ -210,15 +210,23 @@ func (j jsonEditor) remove(src []byte, p place, name string) ([]splice, error) {
 	}
 	have := items(c)
 	it := have[i]
-	from := spaceBefore(t.src, it.start)
 	if i == 0 && len(have) > 1 && !bytes.ContainsAny(src[it.end:have[1].start], "\n/") {
 		return []splice{{it.start, have[1].start, ""}}, nil
 	}
+	comma := t.commaAfter(it.end, c.End)
 	if i < len(have)-1 {
-		return []splice{{from, bytes.IndexByte(t.clean[it.end:], ',') + it.end + 1, ""}}, nil
+		comma = bytes.IndexByte(t.clean[it.end:], ',') + it.end
 	}
-	if comma := t.commaAfter(it.end, c.End); comma >= 0 {
+	end := it.end
+	if comma >= 0 && isBlank(src[it.end:comma]) {
+		end = comma + 1
+	}
+	from := t.fromOf(it.start, end)
+	switch {
+	case comma >= 0 && end > comma:
 		return []splice{{from, comma + 1, ""}}, nil
+	case comma >= 0: // a comment stands between
+		return []splice{{from, it.end, ""}, {comma, comma + 1, ""}}, nil
 	}
 	if i == 0 {
 		if isBlank(t.src[it.end : c.End-1]) {
@@ -226,11 +234,23 @@ func (j jsonEditor) remove(src []byte, p place, name string) ([]splice, error) {
 		}
 		return []splice{{from, it.end, ""}}, nil
 	}
-	comma := have[i-1].end + bytes.IndexByte(t.clean[have[i-1].end:], ',')
+	comma = have[i-1].end + bytes.IndexByte(t.clean[have[i-1].end:], ',')
 	if comma+1 >= from {
 		return []splice{{comma, it.end, ""}}, nil
 	}
 	return []splice{{comma, comma + 1, ""}, {from, it.end, ""}}, nil
+}
+
+// fromOf is where the white space before an item begins. The line end behind a line
+// comment stays when something follows the item on its line.
+func (t *jsonText) fromOf(start, end int) int {
+	from := spaceBefore(t.src, start)
+	behind, _, _ := bytes.Cut(t.src[end:], []byte("\n"))
+	nl := bytes.IndexAny(t.src[from:start], "\r\n")
+	if nl < 0 || isBlank(behind) || !slices.Contains(t.lineEnds, from+nl) {
+		return from
+	}
+	return from + bytes.IndexByte(t.src[from:start], '\n') + 1
 }
 
 // locate finds the entry: its container and its index there, -1 when it is absent.

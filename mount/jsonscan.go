@@ -19,6 +19,7 @@ const repeatsLimit = 100
 type jsonText struct {
 	src, clean []byte
 	commas     []int // offsets of trailing commas
+	lineEnds   []int // offsets at which line comments end
 	root       exactjson.Value
 	empty      bool // nothing but white space and comments
 }
@@ -86,6 +87,9 @@ func (t *jsonText) blank(comments bool) error {
 				return broken(i, "a comment without an end, or a stray slash")
 			case !comments:
 				return broken(i, "a comment, which this client does not take")
+			}
+			if t.src[i+1] == '/' {
+				t.lineEnds = append(t.lineEnds, end)
 			}
 			for k := i; k < end; k++ {
 				if t.clean[k] != '\n' && t.clean[k] != '\r' {

@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,9 @@ import (
 type tomlEditor struct{}
 
 func (tomlEditor) tree(src []byte) (any, error) {
+	if err := tooDeep(src); err != nil {
+		return nil, err
+	}
 	var m map[string]any
 	if _, err := toml.Decode(string(src), &m); err != nil {
 		var p toml.ParseError
@@ -178,8 +182,8 @@ func tomlValue(v any) string {
 type tomlPart struct {
 	span   span
 	header bool
-	inline []tomlItem // it is one of these, the one at index
-	index  int
+	inline []tomlItem // the elements at these indexes of it, in their order
+	drop   []int
 }
 
 // parts lists what belongs to the entry of a name.
@@ -207,15 +211,20 @@ func (tomlEditor) parts(src []byte, p place, name string) []tomlPart {
 
 // tomlInline finds the elements of an inline table that belong to a path.
 func tomlInline(src []byte, at span, path []string) []tomlPart {
-	var out []tomlPart
 	have := tomlItems(src, at)
+	here := tomlPart{inline: have}
+	var out []tomlPart
 	for i, it := range have {
 		switch {
 		case hasPrefix(it.key, path):
-			out = append(out, tomlPart{span: it.span, inline: have, index: i})
+			here.drop = append(here.drop, i)
 		case hasPrefix(path, it.key) && src[it.value.start] == '{':
 			out = append(out, tomlInline(src, it.value, path[len(it.key):])...)
 		}
+	}
+	if len(here.drop) > 0 {
+		here.span = have[here.drop[0]].span
+		out = append(out, here)
 	}
 	return out
 }
@@ -236,7 +245,7 @@ func tomlListParts(src []byte, all []tomlStatement, p place, name string) []toml
 				if src[it.value.start] == '{' && slices.ContainsFunc(tomlItems(src, it.value), func(m tomlItem) bool {
 					return slices.Equal(m.key, []string{"name"}) && named(m.value)
 				}) {
-					out = append(out, tomlPart{span: it.span, inline: have, index: k})
+					out = append(out, tomlPart{span: it.span, inline: have, drop: []int{k}})
 				}
 			}
 		case st.array && slices.Equal(st.path, p.path):
@@ -266,7 +275,7 @@ func (t tomlEditor) remove(src []byte, p place, name string) ([]splice, error) {
 	for _, part := range t.parts(src, p, name) {
 		switch from := part.span.start; {
 		case part.inline != nil:
-			out = append(out, tomlTakeOut(part)...)
+			out = append(out, tomlTakeOut(src, part)...)
 		case part.header:
 			out = append(out, splice{blankLineBefore(src, from), part.span.end, ""})
 		default:
@@ -287,18 +296,41 @@ func blankLineBefore(src []byte, off int) int {
 	return off
 }
 
-// tomlTakeOut removes one element with the comma that it needs no more.
-func tomlTakeOut(p tomlPart) []splice {
-	it := p.inline[p.index]
-	switch {
-	case it.comma >= 0 && p.index < len(p.inline)-1:
-		return []splice{{it.span.start, p.inline[p.index+1].span.start, ""}}
-	case p.index > 0 && it.comma < 0:
-		return []splice{{p.inline[p.index-1].comma, it.span.end, ""}}
-	case p.index > 0:
-		return []splice{{p.inline[p.index-1].comma + 1, it.comma + 1, ""}}
+// tomlTakeOut removes elements with the commas that are needed no more; comments
+// between them stay.
+func tomlTakeOut(src []byte, p tomlPart) []splice {
+	kept := len(p.inline) - 1 // the last one that stays
+	for kept >= 0 && slices.Contains(p.drop, kept) {
+		kept--
 	}
-	return []splice{{it.span.start, max(it.span.end, it.comma+1), ""}}
+	var out []splice
+	for _, i := range p.drop {
+		it := p.inline[i]
+		from, to := spaceBefore(src, it.span.start), it.span.end
+		if line := src[lineStart(src, from):from]; bytes.IndexByte(line, '#') >= 0 && bytes.IndexByte(src[from:it.span.start], '\n') >= 0 {
+			from = lineStart(src, it.span.start) // the line above may end in a comment
+		}
+		if it.comma >= 0 && isBlank(src[to:it.comma]) {
+			to = it.comma + 1
+		} else if it.comma >= 0 {
+			out = append(out, splice{it.comma, it.comma + 1, ""})
+		}
+		if end := spaceBehind(src, to); kept < 0 && i == len(p.inline)-1 && end < len(src) && (src[end] == ']' || src[end] == '}') {
+			to = end
+		}
+		out = append(out, splice{from, to, ""})
+	}
+	if last := p.inline[len(p.inline)-1]; kept >= 0 && kept < len(p.inline)-1 && last.comma < 0 {
+		out = append(out, splice{p.inline[kept].comma, p.inline[kept].comma + 1, ""})
+	}
+	return out
+}
+
+func spaceBehind(src []byte, off int) int {
+	for off < len(src) && isBlank(src[off:off+1]) {
+		off++
+	}
+	return off
 }
 
 func (t tomlEditor) where(src []byte, p place, name string) int {

@@ -76,6 +76,9 @@ func (yamlEditor) tree(src []byte) (any, error) {
 	if at := oddBreak.FindIndex(src); at != nil {
 		return nil, misshapen(at[0], "a line end of an unusual kind, which cannot be edited safely")
 	}
+	if err := tooDeep(src); err != nil {
+		return nil, err
+	}
 	root, err := yamlRoot(src)
 	if err != nil || root == nil {
 		return nil, err
