@@ -14,8 +14,9 @@ type Client struct {
 	// Detected tells whether the client seems to be here: its file, its folder or its
 	// program in PATH.
 	Detected bool
-	// Files are those to write, the preferred one first; they need not exist. Never
-	// empty, unless Problem says why.
+	// Files are those to mount into, each of them, the preferred one first; they need
+	// not exist. More than one when several builds of the client read different files.
+	// Never empty, unless Problem says why.
 	Files []string
 	// Problem says why its place cannot be told: a variable that is not an absolute path.
 	Problem string

@@ -149,20 +149,20 @@ func (m *Mounter) locked(ctx context.Context, t *target) (unlock func(), err err
 	if !t.mkdir {
 		return unlock, nil
 	}
-	release, ours := clientLock(ctx, t.real+".lock"), unlock
+	release, ours := clientLock(ctx, t.real+".lock", t.settle), unlock
 	return func() { release(); ours() }, nil
 }
 
 // clientLock makes the folder that the client takes for a lock on its file, waiting
-// a while for it. A lock that stays does not stop us: nothing of the client's is
+// about two seconds for it. A lock that stays does not stop us: nothing of the client's is
 // lost without it.
-func clientLock(ctx context.Context, dir string) (release func()) {
+func clientLock(ctx context.Context, dir string, wait time.Duration) (release func()) {
 	for range 40 {
 		err := os.Mkdir(dir, 0o700)
 		if err == nil {
 			return func() { os.Remove(dir) }
 		}
-		if !errors.Is(err, fs.ErrExist) || pause(ctx, settlePause) != nil {
+		if !errors.Is(err, fs.ErrExist) || pause(ctx, wait) != nil {
 			break
 		}
 	}
