@@ -19,6 +19,8 @@ package mount
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,7 +148,7 @@ func (m *Mounter) Unmount(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if !exists(t.real) {
+	if _, err := os.Lstat(t.real); errors.Is(err, fs.ErrNotExist) {
 		return Result{Client: t.client, File: t.file}, nil // and makes no folder for its lock
 	}
 	return m.change(ctx, t, r, t.unmounting)
