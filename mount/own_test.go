@@ -223,3 +223,30 @@ func TestUnmountKeepsLaterChanges(t *testing.T) {
 		}
 	}
 }
+
+// A new path of the program is written over the old one in every format, and the way
+// back stays exact.
+func TestUpdateInEveryFormat(t *testing.T) {
+	for _, id := range []string{"cursor", "zed", "opencode", "codex", "vibe", "goose", "continue"} {
+		r := rowOf(id)
+		for _, s := range corpus(r) {
+			if s.refused != "" {
+				continue
+			}
+			w := newWorld(t, "linux")
+			file := w.file(id)
+			w.write(file, s.data)
+			req := Request{Client: id, Name: "mail", Create: true}
+			w.m.o.Program = "/opt/1.0/skald-connectors"
+			old := w.mount(req)
+			w.m.o.Program = "/opt/1.1/skald-connectors"
+			res := w.mount(req)
+			if !res.Changed || res.Digest == old.Digest || strings.Contains(string(w.read(file)), "1.0/") {
+				t.Errorf("%s, %s: %+v\n%s", id, s.name, res, w.read(file))
+			}
+			readsBack(w, r, file)
+			w.unmount(req)
+			w.same(file, s.data, id+", "+s.name)
+		}
+	}
+}

@@ -102,6 +102,9 @@ func (t *target) mounting(cur []byte, st *state, r Request) (next, error) {
 	if s.command == now.command && slices.Equal(s.args, now.args) && (!t.strict || reflect.DeepEqual(old, any(want.tree()))) {
 		return next{digest: digestOf(old)}, nil
 	}
+	if n, ok := t.renewing(cur, st, mine); ok {
+		return n, nil
+	}
 	return t.updating(e, cur, old, s, mine, want)
 }
 
@@ -115,6 +118,27 @@ func (t *target) adding(e textEdit, cur []byte, st *state, mine layer, want fiel
 		after.Made, after.base, after.Layers = st.Made, st.base, append(slices.Clone(st.Layers), mine)
 	}
 	return next{changed: true, data: out, state: after, digest: digestOf(want.tree())}, nil
+}
+
+// renewing writes an entry of ours anew into a file that nobody else has changed; the
+// way back stays exact.
+func (t *target) renewing(cur []byte, st *state, mine layer) (next, bool) {
+	if !t.untouched(cur, st) {
+		return next{}, false
+	}
+	after := *st
+	after.Layers = slices.Clone(st.Layers)
+	i := slices.IndexFunc(after.Layers, func(l layer) bool { return l.Name == mine.Name })
+	if i < 0 {
+		return next{}, false
+	}
+	after.Layers[i] = mine
+	out, err := t.replay(st.base, after.Layers)
+	if err != nil {
+		return next{}, false
+	}
+	after.Last = sumOf(out)
+	return next{changed: true, data: out, state: &after, digest: digestOf(t.entry(mine.Name).tree())}, true
 }
 
 // updating replaces an entry of ours whose program or arguments are old ones.
