@@ -72,7 +72,7 @@ func (g *generator) object(depth int, named string) string {
 }
 
 func TestGeneratedJSON(t *testing.T) {
-	for seed := range uint64(1500) {
+	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		g := &generator{r: r, comments: r.IntN(2) == 0, eol: []string{"\n", "\r\n"}[r.IntN(2)]}
 		named := ""
@@ -85,7 +85,7 @@ func TestGeneratedJSON(t *testing.T) {
 }
 
 func TestGeneratedTOML(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		g := &generator{r: r, eol: []string{"\n", "\r\n"}[r.IntN(2)]}
 		list := r.IntN(2) == 0
@@ -115,7 +115,7 @@ func TestGeneratedTOML(t *testing.T) {
 }
 
 func TestGeneratedYAML(t *testing.T) {
-	for seed := range uint64(1000) {
+	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		g := &generator{r: r, eol: []string{"\n", "\r\n"}[r.IntN(2)]}
 		list := r.IntN(2) == 0
