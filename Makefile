@@ -9,6 +9,7 @@ LDFLAGS  := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 FUZZTIME ?= 5000x
 PKGS     ?= ./...
+TESTFLAGS ?=
 SYSTEMS  := linux windows darwin
 
 .PHONY: all build demo test check lint fmt vet staticcheck tidy race fuzz catalog integration bench cover man release clean
@@ -29,7 +30,7 @@ demo: build ## install a connector from the built-in marketplace into a throw-aw
 	cat "$$home/activations/http-fetch.json"
 
 test: ## all tests; those that want a tool which is not here are skipped and say why
-	$(GO) test $(PKGS)
+	$(GO) test $(TESTFLAGS) $(PKGS)
 
 check: lint race fuzz catalog ## everything that a change has to pass
 
@@ -66,7 +67,7 @@ catalog: build ## the committed index of the built-in marketplace is what its tr
 # or a helper that is a test only as a child of another.
 integration: ## all tests with the race detector and the real tools, none skipped
 	@mkdir -p bin; bad=0; \
-	SKALD_TEST_REQUIRE=1 $(GO) test -race -count=1 -v $(PKGS) 2>&1 | tee bin/integration.log | grep -Ev '^(=== |PASS$$)|^ *--- PASS' || bad=1; \
+	SKALD_TEST_REQUIRE=1 $(MAKE) --no-print-directory test TESTFLAGS='-race -count=1 -v -timeout 40m' 2>&1 | tee bin/integration.log | grep -Ev '^(=== |PASS$$)|^ *--- PASS' || bad=1; \
 	awk '/_test\.go:[0-9]+: / { why = $$0 } \
 		/--- SKIP/ && !/SKIP: Fuzz/ && why !~ /root|[Ww]indows|darwin|platform|-short|only as a child/ { print; print why; n++ } \
 		END { if (n) print "skipped, " n " in all; install what they need (.ci/run has the list)"; exit n > 0 }' bin/integration.log || bad=1; \
