@@ -33,18 +33,19 @@ const (
 
 // place is where a value stands in the message; first is its first byte.
 type place struct {
-	start, end int
+	start, end int32
 	first      byte
 }
 
 // envelope is what the scanner notes of a message.
 type envelope struct {
 	at       [fields]place
-	array    bool // the line is a batch
-	repeated bool // a key stands twice, in the message or in params
-	twin     bool // a key of the message differs from an envelope key in case only
-	doubt    bool // one of them is the id
-	twins    [fields]bool
+	replies  bool      // it is the upstream's: params are not judged
+	array    bool      // the line is a batch
+	repeated bool      // a key stands twice, in the message or in params
+	twin     bool      // a key of the message differs from an envelope key in case only
+	doubt    bool      // one of them is the id
+	twins    uint16    // by field: params has a case twin of it
 	current  [3]field  // by depth: the member whose value is read
 	keys     [3]keySet // by depth
 	key      []byte    // the key that is read, as it is spelt, and its quote
@@ -52,11 +53,12 @@ type envelope struct {
 }
 
 func (e *envelope) reset() {
-	e.at, e.twins = [fields]place{}, [fields]bool{}
+	e.at, e.twins = [fields]place{}, 0
 	e.array, e.repeated, e.twin, e.doubt = false, false, false, false
 	e.current = [3]field{}
-	e.keys[1].reset()
-	e.keys[2].reset()
+	for i := range e.keys {
+		e.keys[i].reset()
+	}
 }
 
 func (e *envelope) has(f field) bool { return e.at[f].first != 0 }
@@ -72,42 +74,41 @@ func (e *envelope) begin(depth, start int, first byte) {
 		e.current[2] = fieldNone
 	}
 	if f != fieldNone && !e.has(f) {
-		e.at[f] = place{start: start, first: first}
+		e.at[f] = place{start: int32(start), first: first}
 	}
 }
 
 func (e *envelope) finish(depth, end int) {
 	if f := e.current[depth]; f != fieldNone && !e.ended(f) {
-		e.at[f].end = end
+		e.at[f].end = int32(end)
 	}
 	e.current[depth] = fieldNone
 }
 
-// haveKey judges the key that was just read, depth containers deep.
-func (e *envelope) haveKey(depth int) {
+// haveKey judges the key that was just read, depth containers deep, as it is
+// spelt.
+func (e *envelope) haveKey(depth int, key []byte) {
 	e.current[depth] = fieldNone
 	parent := e.current[1]
-	if depth == 2 && (parent != fieldParams && parent != fieldResult || e.at[parent].first != '{') {
+	if depth == 2 && (e.at[parent].first != '{' || parent != fieldResult && (parent != fieldParams || e.replies)) {
 		return
 	}
-	key := e.key[:len(e.key)-1]
 	if bytes.IndexByte(key, '\\') >= 0 {
 		e.decoded = unescape(e.decoded[:0], key)
 		key = e.decoded
 	}
 	f, exact := lookUp(depth, parent, key)
-	if e.keys[depth].repeats(key) && (depth == 1 || parent == fieldParams) {
-		e.repeated = true
-		e.doubt = e.doubt || f == fieldID
-	}
 	switch {
+	case exact && e.has(f), !exact && parent != fieldResult && e.keys[depth].repeats(key):
+		e.repeated = e.repeated || parent != fieldResult
+		e.doubt = e.doubt || f == fieldID
 	case exact:
 		e.current[depth] = f
 	case f != fieldNone && depth == 1:
 		e.twin = true
 		e.doubt = e.doubt || f == fieldID
 	case f != fieldNone:
-		e.twins[f] = true
+		e.twins |= 1 << f
 	}
 }
 
@@ -117,6 +118,11 @@ var envelopeNames, paramNames, resultNames = [...]string{"jsonrpc", "id", "metho
 
 // lookUp finds the field of a key; exact is false for a case twin of it.
 func lookUp(depth int, parent field, key []byte) (f field, exact bool) {
+	if depth == 1 {
+		if f := envelopeField(key); f != fieldNone {
+			return f, true
+		}
+	}
 	names, first := envelopeNames[:], fieldJSONRPC
 	if depth == 2 {
 		if names, first = paramNames[:], fieldName; parent == fieldResult {
@@ -134,6 +140,24 @@ func lookUp(depth int, parent field, key []byte) (f field, exact bool) {
 		}
 	}
 	return fieldNone, false
+}
+
+func envelopeField(key []byte) field {
+	switch string(key) {
+	case "jsonrpc":
+		return fieldJSONRPC
+	case "id":
+		return fieldID
+	case "method":
+		return fieldMethod
+	case "params":
+		return fieldParams
+	case "result":
+		return fieldResult
+	case "error":
+		return fieldError
+	}
+	return fieldNone
 }
 
 // foldsTo reports that key and the ASCII word are equal but for case, by

@@ -54,17 +54,18 @@ func methodOf(name []byte) method {
 
 // twinOf reports that params has a case twin of a member that m is judged by.
 func (e *envelope) twinOf(m method) bool {
+	var judged uint16
 	switch m {
 	case initialize:
-		return e.twins[fieldProtocol]
+		judged = 1 << fieldProtocol
 	case toolsCall:
-		return e.twins[fieldName] || e.twins[fieldArguments]
+		judged = 1<<fieldName | 1<<fieldArguments
 	case resourcesRead:
-		return e.twins[fieldURI]
+		judged = 1 << fieldURI
 	case cancelled:
-		return e.twins[fieldRequestID]
+		judged = 1 << fieldRequestID
 	}
-	return false
+	return e.twins&judged != 0
 }
 
 // shape tells what the message is as far as it has been read.

@@ -49,6 +49,7 @@ type scanner struct {
 	part    [utf8.UTFMax]byte
 	partLen int
 	depth   int
+	object  bool                  // the innermost container is one
 	objects [maxDepth / 64]uint64 // a bit a level: it is an object
 	base    int                   // length of the chunks before
 	tooDeep bool
@@ -70,40 +71,45 @@ func (s *scanner) scan(line []byte) bool {
 // feed reads the next chunk; false means that the message is not valid JSON.
 func (s *scanner) feed(b []byte) bool {
 	for i := 0; i < len(b); {
+		// The usual row, without going through the switch: a comma, a key, a
+		// colon, the start of a value.
+		if s.state == lexAfter {
+			i = s.after(b[i], i)
+			if s.state == lexKey && i < len(b) {
+				i = s.beforeKey(b, i)
+			}
+			if s.state == lexValue && i < len(b) {
+				i = s.beforeValue(b, i)
+			}
+			continue
+		}
 		switch c := b[i]; s.state {
 		case lexString:
 			i = s.inside(b, i)
 		case lexFirstKey, lexKey:
-			i = s.beforeKey(c, i)
-		case lexValue, lexFirstItem:
-			i = s.beforeValue(c, i)
-		case lexAfter:
-			i = s.after(c, i)
+			i = s.beforeKey(b, i)
 		case lexColon:
-			switch {
-			case c == ':':
+			if i++; c == ':' {
 				s.state = lexValue
-			case !isSpace(c):
+			} else if !isSpace(c) {
 				s.state = lexBad
 			}
-			i++
+		case lexValue, lexFirstItem:
+			i = s.beforeValue(b, i)
 		case lexEscape, lexHex, lexRune:
 			i = s.inText(b, i)
 		case lexLiteral:
 			i = s.literal(c, i)
 		case lexBegin:
-			switch {
-			case c == '{':
+			if i++; c == '{' {
 				s.open(true)
-			case !isSpace(c):
+			} else if !isSpace(c) {
 				s.array, s.state = c == '[', lexBad
 			}
-			i++
 		case lexEnd:
-			if !isSpace(c) {
+			if i++; !isSpace(c) {
 				s.state = lexBad
 			}
-			i++
 		case lexBad:
 			return false
 		default:
@@ -116,9 +122,20 @@ func (s *scanner) feed(b []byte) bool {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-func (s *scanner) beforeKey(c byte, i int) int {
-	switch {
+func (s *scanner) beforeKey(b []byte, i int) int {
+	switch c := b[i]; {
 	case c == '"':
+		// Nearly every key is plain and whole in the chunk.
+		if end := i + 1 + plain(b[i+1:]); end < len(b) && b[end] == '"' {
+			if s.state = lexColon; s.depth <= 2 {
+				s.haveKey(s.depth, b[i+1:end])
+			}
+			if end++; end < len(b) && b[end] == ':' {
+				s.state = lexValue
+				end++
+			}
+			return end
+		}
 		s.state, s.inKey = lexString, true
 		s.key = s.key[:0]
 	case c == '}' && s.state == lexFirstKey:
@@ -129,7 +146,8 @@ func (s *scanner) beforeKey(c byte, i int) int {
 	return i + 1
 }
 
-func (s *scanner) beforeValue(c byte, i int) int {
+func (s *scanner) beforeValue(b []byte, i int) int {
+	c := b[i]
 	if isSpace(c) {
 		return i + 1
 	}
@@ -139,6 +157,7 @@ func (s *scanner) beforeValue(c byte, i int) int {
 	switch {
 	case c == '"':
 		s.state, s.inKey = lexString, false
+		return s.inside(b, i+1)
 	case c == '{':
 		s.open(true)
 	case c == '[':
@@ -166,21 +185,13 @@ func (s *scanner) beforeValue(c byte, i int) int {
 func (s *scanner) after(c byte, i int) int {
 	switch {
 	case c == ',':
-		s.state = lexValue
-		if s.inObject() {
-			s.state = lexKey
-		}
-	case c == '}' && s.inObject(), c == ']' && !s.inObject():
+		s.state = when(s.object, lexKey, lexValue)
+	case c == '}' && s.object, c == ']' && !s.object:
 		s.close(s.base + i + 1)
 	case !isSpace(c):
 		s.state = lexBad
 	}
 	return i + 1
-}
-
-func (s *scanner) inObject() bool {
-	level := s.depth - 1
-	return s.objects[level/64]>>(level%64)&1 == 1
 }
 
 func (s *scanner) open(object bool) {
@@ -189,6 +200,7 @@ func (s *scanner) open(object bool) {
 		return
 	}
 	level := s.depth
+	s.object = object
 	s.objects[level/64] &^= 1 << (level % 64)
 	s.state = lexFirstItem
 	if object {
@@ -200,7 +212,10 @@ func (s *scanner) open(object bool) {
 
 // close ends a container at end, the offset behind it.
 func (s *scanner) close(end int) {
-	s.depth--
+	if s.depth--; s.depth > 0 {
+		level := s.depth - 1
+		s.object = s.objects[level/64]>>(level%64)&1 == 1
+	}
 	s.valueEnds(end)
 }
 
@@ -223,45 +238,75 @@ func (s *scanner) stringEnds(end int) {
 	}
 	s.state = lexColon
 	if s.depth <= 2 {
-		s.haveKey(s.depth)
+		s.haveKey(s.depth, s.key[:len(s.key)-1])
 	}
 }
 
-// inside reads the inside of a string up to its end, an escape or the end of the
-// chunk.
+// inside reads the inside of a string up to its end or the end of the chunk.
 func (s *scanner) inside(b []byte, i int) int {
 	start := i
-	for i < len(b) {
-		i += plain(b[i:])
-		if i == len(b) {
+	for {
+		if i += plain(b[i:]); i >= len(b) {
 			break
 		}
-		c := b[i]
-		if c < utf8.RuneSelf {
+		switch c := b[i]; {
+		case c == '"':
 			s.keep(b[start : i+1])
-			switch c {
-			case '"':
-				s.stringEnds(s.base + i + 1)
-			case '\\':
-				s.state = lexEscape
-			default:
-				s.state = lexBad // a control character
-			}
+			s.stringEnds(s.base + i + 1)
 			return i + 1
-		}
-		if !utf8.FullRune(b[i:]) {
-			s.keep(b[start:i])
-			s.state, s.partLen = lexRune, 0
-			return i
-		}
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
+		case c == '\\':
+			n := escapeLength(b[i:])
+			if n == 0 { // bad, or cut
+				s.keep(b[start : i+1])
+				s.state = lexEscape
+				return i + 1
+			}
+			i += n
+		case c < utf8.RuneSelf: // a control character
 			s.state = lexBad
 			return i + 1
+		default:
+			n := multiByte(b[i:])
+			if n == 0 {
+				s.keep(b[start:i])
+				s.state, s.partLen = lexRune, 0
+				return i
+			}
+			i += n
+		}
+	}
+	s.keep(b[start:])
+	return len(b)
+}
+
+// escapeLength gives the length of the escape at the start of b, 0 when it is
+// not whole or not one.
+func escapeLength(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) >= 6 && isHex(b[2]) && isHex(b[3]) && isHex(b[4]) && isHex(b[5]) {
+			return 6
+		}
+	}
+	return 0
+}
+
+// multiByte gives the length of the characters above ASCII at the start of b,
+// 0 when the first is not whole or not valid.
+func multiByte(b []byte) int {
+	i := 0
+	for i < len(b) && b[i] >= utf8.RuneSelf {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			break
 		}
 		i += n
 	}
-	s.keep(b[start:i])
 	return i
 }
 
@@ -294,11 +339,8 @@ func (s *scanner) inText(b []byte, i int) int {
 	case lexRune:
 		s.part[s.partLen] = c
 		s.partLen++
-		if p := s.part[:s.partLen]; utf8.FullRune(p) {
-			s.state = lexString
-			if !utf8.Valid(p) {
-				s.state = lexBad
-			}
+		if p := s.part[:s.partLen]; utf8.FullRune(p) { // also when it is not valid
+			s.state = when(utf8.Valid(p), lexString, lexBad)
 		}
 	}
 	s.keep(b[i : i+1])
@@ -315,17 +357,26 @@ const (
 )
 
 // plain gives the length of the start of b that is plain text in a JSON
-// string: no quote, backslash, control character or byte above ASCII. It looks
-// at eight bytes at a time.
+// string: no quote, backslash, control character or byte above ASCII.
 func plain(b []byte) int {
 	i := 0
+	if len(b) >= 8 { // most strings are short
+		if m := stops(binary.LittleEndian.Uint64(b)) & topBits; m != 0 {
+			return bits.TrailingZeros64(m) / 8
+		}
+		i = 8
+	}
+	for ; i+32 <= len(b); i += 32 {
+		c := b[i : i+32 : i+32]
+		w, x := binary.LittleEndian.Uint64(c), binary.LittleEndian.Uint64(c[8:])
+		y, z := binary.LittleEndian.Uint64(c[16:]), binary.LittleEndian.Uint64(c[24:])
+		if (stops(w)|stops(x)|stops(y)|stops(z))&topBits != 0 {
+			break
+		}
+	}
 	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i : i+8])
-		quote, back := w^('"'*eachByte), w^('\\'*eachByte)
-		// A lane before the first stop lends nothing to the next, so the
-		// lowest top bit is exact; those above it need not be.
-		if stops := ((w - 0x20*eachByte) | (quote - eachByte) | (back - eachByte) | w) & topBits; stops != 0 {
-			return i + bits.TrailingZeros64(stops)/8
+		if m := stops(binary.LittleEndian.Uint64(b[i:i+8])) & topBits; m != 0 {
+			return i + bits.TrailingZeros64(m)/8
 		}
 	}
 	for ; i < len(b); i++ {
@@ -334,6 +385,14 @@ func plain(b []byte) int {
 		}
 	}
 	return i
+}
+
+// stops sets the top bit of each of the eight bytes that is not plain. A byte
+// before the first of them lends nothing to the next, so the lowest bit is
+// exact; those above it need not be. Exchanging bit 1 puts the quote beside the
+// control characters, so that one comparison finds both.
+func stops(w uint64) uint64 {
+	return ((w ^ 2*eachByte) - 0x21*eachByte) | ((w ^ '\\'*eachByte) - eachByte) | w
 }
 
 func (s *scanner) literal(c byte, i int) int {

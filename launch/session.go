@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"skald-connectors/keystore"
@@ -113,8 +114,9 @@ type Session struct {
 	drain    *time.Timer
 	detail   string
 	done     chan struct{}
-	links    []*link        // all that were taken
-	readers  sync.WaitGroup // of their output
+	passing  atomic.Pointer[link] // whose requests and notifications go on
+	links    []*link              // all that were taken
+	readers  sync.WaitGroup       // of their output
 	lost     sync.Once
 }
 

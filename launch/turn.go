@@ -46,11 +46,26 @@ func (t *turn) begin(line []byte) {
 func (t *turn) decide(e event) {
 	s := t.s
 	var fx effects
+	before := s.state.phase
 	s.state, fx = step(s.state, e)
 	t.link = s.link
+	if s.state.phase != before {
+		s.publish()
+	}
 	for _, f := range fx.list[:fx.n] {
 		t.apply(f)
 	}
+}
+
+// publish tells the reader of the upstream whether its requests and
+// notifications go on, so that it need not take the lock for each; the lock is
+// held.
+func (s *Session) publish() {
+	var l *link
+	if _, fx := step(s.state, event{kind: upstreamMessage}); fx == do(forward) {
+		l = s.link
+	}
+	s.passing.Store(l)
 }
 
 func (t *turn) apply(f effect) {
@@ -74,6 +89,7 @@ func (t *turn) apply(f effect) {
 	case takeUpstream:
 		t.link = t.offered
 		t.s.take(t.offered)
+		t.s.publish()
 	case refuseUpstream:
 		t.stopped = append(t.stopped, t.offered)
 	case stopUpstream:

@@ -15,6 +15,7 @@ const (
 func (s *Session) pumpUpstream(l *link) {
 	defer s.readers.Done()
 	t := &turn{s: s}
+	t.scanner.replies = true
 	in := newLines(l.Output)
 	var r run
 	fresh, dirty, first := true, false, true
@@ -112,6 +113,10 @@ func (t *turn) fromUpstream(l *link, line []byte, dirty bool) {
 		return
 	}
 	valid := t.scanner.scan(line)
+	if !dirty && valid && t.link == l && t.s.passing.Load() == l && t.scanner.has(fieldMethod) && t.isMessage() {
+		t.pass = true
+		return
+	}
 	var names []string
 	if dirty {
 		names = l.redact.Find(line)
