@@ -51,7 +51,7 @@ func (t *turn) answer(f effect) {
 	switch f {
 	case answerGreeting:
 		t.keepGreeting()
-		t.toClient = t.s.appendGreeting(t.toClient, t.id, t.requested())
+		t.toClient = t.s.appendGreeting(t.toClient, t.id)
 	case answerPing:
 		t.toClient = appendResult(t.toClient, t.id, "{}")
 	case answerNoTools:
@@ -61,12 +61,6 @@ func (t *turn) answer(f effect) {
 	case answerStatus:
 		t.answerStatus()
 	}
-}
-
-// requested is the protocol version that the client asks for.
-func (t *turn) requested() string {
-	v, _ := t.scanner.text(t.line, fieldProtocol)
-	return string(v)
 }
 
 // adapt passes the answer at hand on, as the launcher changes it.
@@ -128,9 +122,7 @@ func (t *turn) failAll(auth bool) {
 		switch {
 		case c.own != ownNone || c.cancelled:
 		case c.method == initialize && auth && s.state.greeted:
-			// It is answered as a parked one. What it said went to a
-			// connector that is gone.
-			t.toClient = s.appendGreeting(t.toClient, c.raw, "")
+			t.toClient = s.appendGreeting(t.toClient, c.raw)
 		default:
 			t.toClient = appendError(t.toClient, c.raw, internalError, message, code)
 			if c.method == toolsCall {

@@ -98,7 +98,7 @@ func (t *turn) fromClient(line []byte) {
 func (t *turn) clientEvent(valid bool) event {
 	sc := &t.scanner
 	shape := sc.shape()
-	if valid && !sc.doubt && shape == request {
+	if valid && !sc.doubt && shape != reply && sc.has(fieldID) {
 		if key, ok := idText(t.key[:0], sc.raw(t.line, fieldID)); ok {
 			t.key, t.id = key, sc.raw(t.line, fieldID)
 		} else if t.flaw == "" {
@@ -156,6 +156,9 @@ func (t *turn) track() {
 		c.tool = append(c.tool, tool[:min(len(tool), receiptText)]...)
 		c.started = t.s.o.Now()
 	}
+	if t.method == initialize {
+		t.keepGreeting()
+	}
 	t.call = c
 }
 
@@ -186,7 +189,10 @@ func (t *turn) cancel() {
 func (t *turn) keepGreeting() {
 	const most = 64 << 10 // capabilities and a name
 	params := t.scanner.raw(t.line, fieldParams)
+	t.s.greeting, t.s.requested = t.s.greeting[:0], ""
 	if len(params) <= most {
-		t.s.greeting = append(t.s.greeting[:0], params...)
+		t.s.greeting = append(t.s.greeting, params...)
+		version, _ := t.scanner.text(t.line, fieldProtocol)
+		t.s.requested = string(version)
 	}
 }

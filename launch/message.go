@@ -126,7 +126,7 @@ type flaw string
 
 const (
 	flawBatch    flaw = "a batch is not forwarded: send one message a line"
-	flawJSON     flaw = "the line is not valid JSON in UTF-8"
+	flawJSON     flaw = "the line is not one JSON object in UTF-8"
 	flawDepth    flaw = "the message is nested deeper than 512 levels"
 	flawRepeat   flaw = "a key occurs twice in the message, so that two readers could understand it differently"
 	flawTwin     flaw = "a key differs from one of the protocol only in case, so that two readers could understand it differently"

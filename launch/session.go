@@ -3,12 +3,14 @@ package launch
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"skald-connectors/keystore"
 )
@@ -99,25 +101,26 @@ type Session struct {
 	client *out
 	notes  *notes
 
-	mu       sync.Mutex
-	state    state
-	ledger   *ledger
-	tools    toolbox
-	gather   gather
-	link     *link
-	redactor *keystore.Redactor
-	parking  Parking
-	greeting []byte // the params of the client's initialize, for waking
-	told     string // the protocol version that the client was told
-	ownCount int
-	asked    time.Time // when LoginTool was asked last
-	drain    *time.Timer
-	detail   string
-	done     chan struct{}
-	passing  atomic.Pointer[link] // whose requests and notifications go on
-	links    []*link              // all that were taken
-	readers  sync.WaitGroup       // of their output
-	lost     sync.Once
+	mu        sync.Mutex
+	state     state
+	ledger    *ledger
+	tools     toolbox
+	gather    gather
+	link      *link
+	redactor  *keystore.Redactor
+	parking   Parking
+	greeting  []byte // the params of the client's initialize, for waking
+	requested string // the protocol version that the client asked for
+	told      string // the protocol version that the client was told
+	ownCount  int
+	asked     time.Time // when LoginTool was asked last
+	drain     *time.Timer
+	detail    string
+	done      chan struct{}
+	passing   atomic.Pointer[link] // whose requests and notifications go on
+	links     []*link              // all that were taken
+	readers   sync.WaitGroup       // of their output
+	lost      sync.Once
 }
 
 // link is an upstream with its writing end.
@@ -133,7 +136,7 @@ type link struct {
 // New prepares a session; nothing is read or written before Run.
 func New(o Options) *Session {
 	if o.Clean == nil {
-		o.Clean = func(s string) string { return strings.Trim(fmt.Sprintf("%+q", s), `"`) }
+		o.Clean = printable
 	}
 	s := &Session{
 		o: o, uri: "connector://" + o.Name + "/status", ownID: "skald-connectors/" + rand.Text() + "/",
@@ -142,6 +145,19 @@ func New(o Options) *Session {
 	}
 	s.tools.set(o.Grant)
 	return s
+}
+
+// printable shows what is not printable as escapes.
+func printable(s string) string {
+	var out strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) && r != utf8.RuneError {
+			out.WriteRune(r)
+		} else {
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return out.String()
 }
 
 // Run serves the session to its end. The client's input may still be read in

@@ -123,8 +123,8 @@ func (s *Session) statusEntry() []byte {
 
 // appendGreeting answers initialize in a parked session: what the probe
 // recorded, and that the lists may change.
-func (s *Session) appendGreeting(out, id []byte, requested string) []byte {
-	version, capabilities, instructions := requested, "", ""
+func (s *Session) appendGreeting(out, id []byte) []byte {
+	version, capabilities, instructions := s.requested, "", ""
 	if p := s.o.Probe; p != nil {
 		version, capabilities, instructions = p.ProtocolVersion, p.Capabilities, p.Instructions
 	}

@@ -54,8 +54,7 @@ func (b *toolbox) judge(name []byte) verdict {
 	return granted
 }
 
-// see judges a definition. A tool that is there twice, or in a form that has
-// no digest, is no accepted one.
+// see judges a definition. One in a form that has no digest is no accepted one.
 func (b *toolbox) see(def tooldef.Tool, bad bool) verdict {
 	v := b.judge([]byte(def.Name))
 	if v == forbidden || b.grant.Accepted == nil && !bad {
@@ -108,15 +107,17 @@ func (s *Session) readTools(line []byte) (page toolPage, ok bool) {
 		}
 		twice := names[def.Name]
 		names[def.Name] = true
-		switch s.tools.see(def, err != nil || twice) {
-		case granted:
+		switch v := s.tools.see(def, err != nil); {
+		case v == granted && twice:
+			page.changed = true // the first one is enough
+		case v == granted:
 			titled := s.title(item, def, line)
 			if page.granted = append(page.granted, def.Name); len(page.granted) > 1 {
 				page.text = append(page.text, ',')
 			}
 			page.text = append(page.text, titled...)
 			page.changed = page.changed || len(titled) != len(raw)
-		case held:
+		case v == held:
 			page.held = append(page.held, def.Name)
 			page.changed = true
 		default:

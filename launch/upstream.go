@@ -98,6 +98,9 @@ func (s *Session) upstreamEnded(t *turn, l *link) {
 	s.mu.Lock()
 	s.notes.total(l.redact, l)
 	if s.link == l {
+		if s.state.phase == waking {
+			s.notes.say(l.redact, "%sit ended before it answered initialize; the session stays parked", s.notes.tag)
+		}
 		t.decide(event{kind: upstreamEnd, waiting: s.ledger.waiting})
 	}
 	s.mu.Unlock()
