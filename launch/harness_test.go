@@ -21,7 +21,6 @@ type memory struct {
 	buf    []byte
 	limit  int
 	closed bool
-	most   int // it held so many bytes at once
 }
 
 func newMemory(limit int) *memory {
@@ -45,7 +44,6 @@ func (m *memory) Write(p []byte) (n int, err error) {
 			part = p[:min(len(p), m.limit-len(m.buf))]
 		}
 		m.buf = append(m.buf, part...)
-		m.most = max(m.most, len(m.buf))
 		p, n = p[len(part):], n+len(part)
 		m.turn.Broadcast()
 	}
@@ -62,7 +60,9 @@ func (m *memory) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, m.buf)
-	m.buf = append(m.buf[:0], m.buf[n:]...)
+	if m.buf = m.buf[n:]; len(m.buf) == 0 {
+		m.buf = nil
+	}
 	m.turn.Broadcast()
 	return n, nil
 }
@@ -81,7 +81,7 @@ func (m *memory) taken() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := string(m.buf)
-	m.buf = m.buf[:0]
+	m.buf = nil
 	m.turn.Broadcast()
 	return out
 }
@@ -127,6 +127,11 @@ func begin(t *testing.T, o Options, parked bool) *bench {
 	}
 	b.s = New(o)
 	go func() { b.done <- b.s.Run(context.Background()) }()
+	t.Cleanup(func() { // so that a test that fails says why
+		for _, m := range []*memory{b.client, b.out, b.log, b.receipts, b.up.in, b.up.out, b.up.errs} {
+			m.Close()
+		}
+	})
 	return b
 }
 

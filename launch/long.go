@@ -115,7 +115,7 @@ func (unmasked) Close() error { return nil }
 
 // streamRest passes the rest of the line on; good says that the whole of it is
 // a message, err that nothing follows.
-func (s *Session) streamRest(t *turn, in *lines, mask io.Writer, w *streamed) (good bool, err error) {
+func (s *Session) streamRest(t *turn, in *lines, mask io.Writer, w *streamed) (good bool, tooLong error) {
 	sc := &t.scanner
 	good = true
 	for {
@@ -123,18 +123,16 @@ func (s *Session) streamRest(t *turn, in *lines, mask io.Writer, w *streamed) (g
 		if w.size += len(part); w.size > lineLimit {
 			return false, errLong
 		}
-		if good = good && sc.feed(part) && !sc.repeated && !sc.twin; good && len(part) > 0 {
+		last = last || err != nil
+		good = good && sc.feed(part) && !sc.repeated && !sc.twin && (!last || sc.state == lexEnd)
+		if good {
 			_, _ = mask.Write(part)
 		}
-		if err != nil {
-			good = good && sc.state == lexEnd
-			if good {
-				_, _ = mask.Write([]byte{'\n'})
-			}
-			return good, nil // the next read says that it ended
+		if good && err != nil {
+			_, _ = mask.Write([]byte{'\n'})
 		}
 		if last {
-			return good && sc.state == lexEnd, nil
+			return good, nil // the next read says when nothing follows
 		}
 	}
 }

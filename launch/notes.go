@@ -38,14 +38,14 @@ type sink struct {
 	deaf    bool // it took nothing for a moment
 	taken   chan struct{}
 
-	writing sync.Mutex
+	writing chan struct{} // one at a time
 }
 
 func newSink(w io.Writer) *sink {
 	if w == nil {
 		return nil
 	}
-	k := &sink{w: w, taken: make(chan struct{}, 1)}
+	k := &sink{w: w, taken: make(chan struct{}, 1), writing: make(chan struct{}, 1)}
 	k.timer = time.AfterFunc(time.Hour, k.flush)
 	k.timer.Stop()
 	return k
@@ -69,8 +69,8 @@ func (k *sink) add(line []byte) {
 }
 
 func (k *sink) flush() {
-	k.writing.Lock()
-	defer k.writing.Unlock()
+	k.writing <- struct{}{}
+	defer func() { <-k.writing }()
 	for {
 		k.mu.Lock()
 		lines, dropped := k.pending, k.dropped

@@ -49,13 +49,15 @@ func (s *Session) pumpUpstream(l *link) {
 			line, first = bytes.TrimPrefix(line, byteOrderMark), false
 		}
 		t.fromUpstream(l, line, dirty)
-		if t.pass {
+		if !t.pass {
+			flush() // a run has no gaps
+		} else {
 			if r.to == r.from {
 				r.from = in.start - len(line)
 			}
 			r.to = in.start
 		}
-		if fresh = !in.more(); fresh || len(t.toClient) > 0 {
+		if fresh = !in.more(); fresh {
 			flush()
 		}
 		if t.pass && !bytes.HasSuffix(line, []byte{'\n'}) {
