@@ -8,8 +8,9 @@ import (
 // Masker overwrites secret values in what is written through it to w with as
 // many '*', so that lengths and everything else stay as they are; for text too
 // long to be held whole. It holds back what a Writer holds back. found is called with
-// the name of each handle that was met. Close writes the rest; it does not
-// close w. The Masker is for one goroutine.
+// the name of each handle that was met. Close ends the text: it writes the rest
+// and does not close w; what is written then is the next text. The Masker is
+// for one goroutine.
 func (r *Redactor) Masker(w io.Writer, found func(name string)) io.WriteCloser {
 	return &mask{r: r, w: w, found: found}
 }
@@ -37,14 +38,11 @@ func (m *mask) Write(p []byte) (int, error) {
 	return n, m.err
 }
 
-// Close writes what is held. The second Close does nothing.
+// Close writes what is held, and begins anew.
 func (m *mask) Close() error {
-	if m.err == errClosed {
-		return nil
-	}
 	m.flush(true)
 	err := m.err
-	m.err = errClosed
+	*m = mask{r: m.r, w: m.w, found: m.found, held: m.held[:0]}
 	return err
 }
 

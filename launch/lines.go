@@ -28,6 +28,8 @@ type lines struct {
 	sought int // up to here there is no line end
 	newEnd int // offset behind the line end that was found, 0 = none
 	err    error
+	early  func(part []byte) // is given a long line while it comes in; may be nil
+	given  int               // so much of the line at hand was given
 }
 
 func newLines(r io.Reader) *lines { return &lines{r: r, buf: make([]byte, firstBuffer)} }
@@ -49,6 +51,10 @@ func (l *lines) more() bool {
 // them, and next may be called again with a higher limit.
 func (l *lines) next(limit int) ([]byte, error) {
 	for !l.more() {
+		if size := l.end - l.start; l.early != nil && size >= firstBuffer/2 && size > l.given {
+			l.early(l.buf[l.start+l.given : l.end])
+			l.given = size
+		}
 		switch {
 		case l.end-l.start > limit:
 			return nil, errLong

@@ -11,10 +11,13 @@ import (
 func (s *Session) longLine(t *turn, l *link, in *lines) ([]byte, error) {
 	t.begin(in.rest())
 	sc := &t.scanner
-	sc.reset()
-	if !sc.feed(in.rest()) {
+	if t.fed == 0 {
+		sc.reset()
+	}
+	if !sc.feed(in.rest()[t.fed:]) {
 		return nil, s.skipForeign(t, l, in)
 	}
+	t.fed = len(in.rest())
 	if !s.mayStream(t, l) {
 		return in.next(lineLimit)
 	}
@@ -63,11 +66,21 @@ func (s *Session) mayStream(t *turn, l *link) bool {
 	return false
 }
 
-// streamed counts and remembers what a masker met.
+// streamed carries long lines of one upstream to the client.
 type streamed struct {
 	o     *out
+	mask  io.WriteCloser // writes to it
 	size  int
-	names []string
+	names []string // of the values that were met
+}
+
+func newStreamed(o *out, l *link) *streamed {
+	w := &streamed{o: o}
+	w.mask = unmasked{w}
+	if l.redact != nil {
+		w.mask = l.redact.Masker(w, w.found)
+	}
+	return w
 }
 
 func (w *streamed) Write(b []byte) (int, error) {
@@ -86,12 +99,13 @@ func (w *streamed) found(name string) {
 // reader takes it for a message.
 func (s *Session) stream(t *turn, l *link, in *lines) error {
 	t.id = append([]byte(nil), t.scanner.raw(t.line, fieldID)...)
-	w := &streamed{o: s.client, size: len(t.line)}
-	s.client.begin()
-	mask := io.WriteCloser(unmasked{w})
-	if l.redact != nil {
-		mask = l.redact.Masker(w, w.found)
+	if t.long == nil {
+		t.long = newStreamed(s.client, l)
 	}
+	w := t.long
+	w.size, w.names = len(t.line), w.names[:0]
+	s.client.begin()
+	mask := w.mask
 	_, _ = mask.Write(t.line) // errors are the client's, and kept by its out
 	in.start = in.end
 	good, err := s.streamRest(t, in, mask, w)

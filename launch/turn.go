@@ -22,8 +22,10 @@ type turn struct {
 	method  method
 	call    *call  // the request that the reply at hand answers
 	adapted answer // what the launcher makes of that reply
+	fed     int    // so much of line the scanner has
 	size    int    // of the reply at hand, when it is not in line
 	offered *link
+	long    *streamed
 
 	pass       bool   // the line goes on as it is
 	link       *link  // the upstream of the moment

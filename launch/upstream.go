@@ -17,6 +17,7 @@ func (s *Session) pumpUpstream(l *link) {
 	t := &turn{s: s}
 	t.scanner.replies = true
 	in := newLines(l.Output)
+	in.early = func(part []byte) { t.early(in.given, part) }
 	var r run
 	fresh, dirty, first := true, false, true
 	flush := func() {
@@ -30,6 +31,7 @@ func (s *Session) pumpUpstream(l *link) {
 		if err == errLong && line == nil {
 			line, err = s.longLine(t, l, in)
 			if line == nil && err == nil {
+				in.given, t.fed = 0, 0
 				t.carryOut()
 				continue
 			}
@@ -49,6 +51,7 @@ func (s *Session) pumpUpstream(l *link) {
 			line, first = bytes.TrimPrefix(line, byteOrderMark), false
 		}
 		t.fromUpstream(l, line, dirty)
+		in.given, t.fed = 0, 0
 		if !t.pass {
 			flush() // a run has no gaps
 		} else {
@@ -67,6 +70,23 @@ func (s *Session) pumpUpstream(l *link) {
 	}
 	flush()
 	s.upstreamEnded(t, l)
+}
+
+// early scans what is there of a long line, while the rest is being written.
+func (t *turn) early(before int, part []byte) {
+	if before == 0 {
+		t.scanner.reset()
+	}
+	t.scanner.feed(part)
+	t.fed = before + len(part)
+}
+
+// scanned scans the message at hand, or the rest of it.
+func (t *turn) scanned(line []byte) bool {
+	if t.fed == 0 || t.fed > len(line) || t.scanner.base != t.fed {
+		return t.scanner.scan(line)
+	}
+	return t.scanner.feed(line[t.fed:]) && t.scanner.state == lexEnd
 }
 
 func (t *turn) toTheClient(b []byte) {
@@ -117,7 +137,7 @@ func (t *turn) fromUpstream(l *link, line []byte, dirty bool) {
 	if len(line) < 3 && len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	valid := t.scanner.scan(line)
+	valid := t.scanned(line)
 	if !dirty && valid && t.link == l && t.s.passing.Load() == l && t.scanner.has(fieldMethod) && t.isMessage() {
 		t.pass = true
 		return
