@@ -135,9 +135,6 @@ func begin(t *testing.T, o Options, parked bool) *bench {
 	return b
 }
 
-// settle waits until nothing moves any more.
-func (b *bench) settle() { synctest.Wait() }
-
 // send is the client's line; it gives what the upstream got.
 func (b *bench) send(line string) string {
 	io.WriteString(b.client, line+"\n")

@@ -111,7 +111,7 @@ const (
 type effect uint8
 
 const (
-	noEffect effect = iota
+	_ effect = iota
 	// with the message at hand
 	forward // as it is
 	track   // enter the request as one that waits

@@ -15,6 +15,10 @@ import (
 	"skald-connectors/keystore"
 )
 
+// lastWords bounds the wait for a client that does not take the last lines of a
+// session that is over.
+const lastWords = 2 * time.Second
+
 // Cause says why a session ended.
 type Cause uint8
 
@@ -182,7 +186,8 @@ func (s *Session) Run(ctx context.Context) Outcome {
 		s.end(l)
 		<-l.stopped
 	}
-	s.readers.Wait()
+	within(lastWords, s.readers.Wait)
+	within(lastWords, func() { s.client.begin(); _ = s.client.end() })
 	s.notes.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,12 +250,38 @@ func (s *Session) take(l *link) {
 	}
 }
 
-// end stops an upstream, once.
+// end stops an upstream, once. When its reader does not come to the end
+// soon after, because the client takes nothing, the session does not wait for it.
 func (s *Session) end(l *link) {
 	l.stop.Do(func() {
 		go func() {
-			defer close(l.stopped)
 			l.Stop()
+			close(l.stopped)
+			select {
+			case <-s.done:
+			case <-time.After(lastWords):
+				s.mu.Lock()
+				current := s.link == l
+				s.mu.Unlock()
+				if current {
+					s.happen(event{kind: upstreamEnd})
+				}
+			}
 		}()
 	})
+}
+
+// within calls wait and returns when it has returned, or after the limit.
+func within(limit time.Duration, wait func()) {
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		wait()
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-waited:
+	case <-timer.C:
+	}
 }
