@@ -46,6 +46,8 @@ type foreignSeen [foreigns]int
 func (s *scanner) classify(line []byte) foreign {
 	text := bytes.TrimSpace(line)
 	switch {
+	case !bytes.HasSuffix(line, []byte{'\n'}) && bytes.HasPrefix(text, []byte("{")) && s.state != lexEnd:
+		return foreignCut
 	case s.repeated || s.twin:
 		return foreignRepeat
 	case s.state == lexEnd:

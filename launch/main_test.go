@@ -51,6 +51,12 @@ func echoServer(r io.Reader, w io.Writer) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}}`+"\n", id)
 		case strings.Contains(text, `"big"`):
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`+"\n", id, big)
+		case strings.Contains(text, `"huge"`):
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id)
+			for range 32 {
+				io.WriteString(w, big)
+			}
+			io.WriteString(w, `"}]}}`+"\n")
 		case strings.Contains(text, `"burst`):
 			burst(w, text, id)
 		case id != "":
