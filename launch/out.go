@@ -15,6 +15,9 @@ const (
 	// stallLimit: an upstream that takes none of its input for so long has
 	// stalled (launcher.md, section 5).
 	stallLimit = 30 * time.Second
+	// stallTick is how often a writer is looked after while there is any writing.
+	// A timer that is set anew for each line would cost more than the line.
+	stallTick = 5 * time.Second
 )
 
 var errStalled = errors.New("none of the pending input was taken for 30 s")
@@ -35,13 +38,17 @@ type out struct {
 
 	writing bool // under the limit
 	ended   bool // the limit has ended the write
+	armed   bool // stall will look
+	count   uint // of writes
+	looked  uint // count at the last look
+	waited  time.Duration
 }
 
 func newOut(w io.Writer, limited bool) *out {
 	o := &out{w: w}
 	o.turn.L = &o.mu
 	if limited {
-		o.stall = time.AfterFunc(time.Hour, o.interrupt)
+		o.stall = time.AfterFunc(time.Hour, o.look)
 		o.stall.Stop()
 	}
 	return o
@@ -141,30 +148,48 @@ func (o *out) push(b []byte) error {
 
 type deadliner interface{ SetWriteDeadline(time.Time) error }
 
-// watch arms the limit for one write, or disarms it.
+// watch notes that a write under the limit begins or has ended.
 func (o *out) watch(on bool) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.writing = on
 	if o.ended {
 		o.ended = false
 		_ = o.w.(deadliner).SetWriteDeadline(time.Time{})
 	}
-	o.mu.Unlock()
-	if on {
-		o.stall.Reset(stallLimit)
-	} else {
-		o.stall.Stop()
+	if !on {
+		return
 	}
+	if o.count++; !o.armed {
+		o.armed = true
+		o.stall.Reset(stallTick)
+	}
+}
+
+// look finds out whether the same write has lasted since the last look, and
+// rests when there was none.
+func (o *out) look() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	same := o.count == o.looked
+	o.looked = o.count
+	if !o.writing && same {
+		o.armed = false
+		return
+	}
+	if !o.writing || !same {
+		o.waited = 0
+	} else if o.waited += stallTick; o.waited >= stallLimit {
+		o.waited = 0
+		o.interrupt()
+	}
+	o.stall.Reset(stallTick)
 }
 
 // interrupt ends a write that has waited too long; how much of it was taken
 // decides. Where a write cannot be ended, the stream is closed.
+// The lock is held.
 func (o *out) interrupt() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.writing {
-		return
-	}
 	if d, ok := o.w.(deadliner); ok && d.SetWriteDeadline(time.Unix(1, 0)) == nil {
 		o.ended = true
 		return
