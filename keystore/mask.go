@@ -30,12 +30,38 @@ func (m *mask) Write(p []byte) (int, error) {
 	n := 0
 	for m.err == nil && n < len(p) {
 		part := p[n:min(len(p), n+8*chunk)]
-		m.held = append(m.held, part...)
-		if m.flush(false); m.err == nil {
+		switch {
+		case len(m.held) == 0 && len(m.r.shorts) == 0 && m.clean(part):
+		case len(m.held) > 0 && len(m.held) < maskJoin:
+			part = part[:min(len(part), maskJoin)]
+			fallthrough
+		default:
+			m.held = append(m.held, part...)
+			m.flush(false)
+		}
+		if m.err == nil {
 			n += len(part)
 		}
 	}
 	return n, m.err
+}
+
+// maskJoin is how much is copied to join what is held with what comes, before
+// the rest is looked at where it is. It is more than a Masker holds back.
+const maskJoin = 512
+
+// clean passes on a part that has no value in it, without copying it; nothing
+// is held. false means that it has one.
+func (m *mask) clean(part []byte) bool {
+	if m.r.spans(part) != nil {
+		return false
+	}
+	safe := m.r.begin.hold(part)
+	if safe > 0 {
+		_, m.err = m.w.Write(part[:safe])
+	}
+	m.held = append(m.held, part[safe:]...)
+	return true
 }
 
 // Close writes what is held, and begins anew.

@@ -59,3 +59,12 @@ func BenchmarkJudge(b *testing.B) {
 		roundTrip(b, client, up, l)
 	}
 }
+
+func BenchmarkNotification(b *testing.B) {
+	_, up, l := quietSession(b, 10)
+	for b.Loop() {
+		if up.fromUpstream(l, aNotification, false); !up.pass {
+			b.Fatal("it did not pass")
+		}
+	}
+}

@@ -127,6 +127,27 @@ func compare(b *testing.B, secrets int, times int, job func(p *peer)) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// BenchmarkStart is the time from the start of the process to the answer to
+// initialize.
+func BenchmarkStart(b *testing.B) {
+	roles := []string{"relay", "filter 10"}
+	taken := make([][]float64, len(roles))
+	for b.Loop() {
+		for i, role := range roles {
+			began := time.Now()
+			p := start(role)
+			p.greet()
+			taken[i] = append(taken[i], float64(time.Since(began).Nanoseconds()))
+			p.end()
+		}
+	}
+	for i := range taken {
+		slices.Sort(taken[i])
+	}
+	b.ReportMetric(taken[1][len(taken[1])/2]/taken[0][len(taken[0])/2], "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
 var secretCounts = []int{0, 1, 10, 100}
 
 func BenchmarkSmallCall(b *testing.B) {
