@@ -1,6 +1,9 @@
 package launch
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
@@ -59,6 +62,18 @@ func (s *Session) pumpClient() {
 	}
 	flush()
 	s.happen(event{kind: clientEnd})
+	s.lookForClient()
+	time.AfterFunc(goneLook, s.lookForClient) // it may have died between its two pipes
+}
+
+// goneLook is when a client whose input has ended is looked for again.
+const goneLook = 250 * time.Millisecond
+
+// lookForClient notices a client that cannot read answers any more.
+func (s *Session) lookForClient() {
+	if hungUp(s.o.Out) {
+		s.clientFailed()
+	}
 }
 
 // skipLine reads past a line that is too long; false means that the input has
