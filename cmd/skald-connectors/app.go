@@ -38,7 +38,6 @@ var errInterrupted = errors.New("interrupted")
 // hooks are the seams that tests need and users do not have.
 type hooks struct {
 	step     func(string)
-	self     string // this program, "" = as the system says
 	now      func() time.Time
 	builtin  fs.FS
 	keychain keystore.Keychain
@@ -291,9 +290,6 @@ func checkSandbox(mode string) error {
 
 // self is the path of this program, which is started again.
 func (a *app) self() (string, error) {
-	if a.hooks.self != "" {
-		return a.hooks.self, nil
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("finding this program: %w", err)

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // SKALD_TEST_KEYCHAIN names a folder that plays the keychain, or is "os" for
 // the real one.
 func testProgram() {
-	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, self: os.Getenv("SKALD_TEST_SELF")}
+	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}}
 	switch dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir {
 	case "":
 	case "os":
