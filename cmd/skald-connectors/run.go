@@ -113,7 +113,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	defer closeJournals()
 	opts := s.options(calls)
 	s.noteLine("session begins: version %s, %s", displayVersion(s.start.Record), orElse(parkedWord(s.start), "ready"))
-	kill, stopKill := secondSignal()
+	kill, stopKill := sessionSignals()
 	defer stopKill()
 	if s.start.Parked() {
 		s.sess = launch.New(opts)
@@ -272,10 +272,14 @@ func (s *served) connect(ctx context.Context, start *activate.Start, kill <-chan
 	}}, run, nil
 }
 
-// secondSignal closes a channel at the second signal that asks us to end.
-func secondSignal() (<-chan struct{}, func()) {
+// sessionSignals closes a channel at the second signal that asks us to end.
+func sessionSignals() (<-chan struct{}, func()) {
 	ch, second, done := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A client that closed its end of standard output or standard error is an
+	// error of a write, not our death.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
 	go func() {
 		for range 2 {
 			select {
@@ -286,7 +290,7 @@ func secondSignal() (<-chan struct{}, func()) {
 		}
 		close(second)
 	}()
-	return second, func() { signal.Stop(ch); close(done) }
+	return second, func() { signal.Stop(ch); signal.Stop(pipe); close(done) }
 }
 
 // openJournals opens the log and the receipts of the activation. A disk that
