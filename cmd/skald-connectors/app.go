@@ -101,7 +101,7 @@ type app struct {
 
 	progress *progress
 	opened   *form.Terminal
-	serving  bool // the command is run: one line says what ended it
+	serving  string // what run serves: one line says what ended it; "" = another command
 }
 
 // getenv looks a variable up in the environment that this run was given.
@@ -142,7 +142,9 @@ func (a *app) rootCommand() *cobra.Command {
 		Version: versionString(),
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		a.serving = cmd.Name() == "run"
+		if cmd.Name() == "run" {
+			a.serving = "NAME"
+		}
 		return &usageError{err.Error(), cmd.CommandPath()}
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }

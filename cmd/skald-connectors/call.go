@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,8 +41,13 @@ func (a *app) call(ctx context.Context, args []string) error {
 		return err
 	}
 	name, tool := args[0], args[1]
-	if _, err := activate.OpenRecords(home).Read(name); err != nil {
+	rec, err := activate.OpenRecords(home).Read(name)
+	if err != nil {
 		return err
+	}
+	known := slices.ContainsFunc(rec.Tools, func(t activate.ToolRef) bool { return t.Name == tool })
+	if rec.Probe != nil && !known {
+		return withHint(usagef("%s has no accepted tool %q", name, tool), "see its tools with %s tools %s", program, name)
 	}
 	arguments, err := a.callArguments(ctx, args[2:])
 	if err != nil {

@@ -98,7 +98,7 @@ func (a *app) finish(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	if a.serving {
+	if a.serving != "" {
 		return a.finishRun(err)
 	}
 	code, hint := classify(err)

@@ -140,7 +140,7 @@ func (c *ownClient) lost(name string, cause error) error {
 		e.code = -1
 	}
 	if errors.Is(cause, io.EOF) && len(e.tail) > 0 {
-		e.err = errors.New(e.tail[len(e.tail)-1]) // the one line that says why
+		e.err = errors.New(strings.TrimPrefix(e.tail[len(e.tail)-1], program+": ")) // the one line that says why
 		e.tail = e.tail[:len(e.tail)-1]
 	}
 	return e

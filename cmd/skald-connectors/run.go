@@ -47,10 +47,11 @@ func (a *app) runCommand() *cobra.Command {
 			"connector as soon as they are there.",
 		Example: "  skald-connectors run email",
 		Args: func(cmd *cobra.Command, args []string) error {
-			a.serving = true
+			a.serving = "NAME"
 			if len(args) != 1 {
 				return usagef("run takes NAME; given: %d", len(args))
 			}
+			a.serving = args[0]
 			return nil
 		},
 		ValidArgsFunction: a.completeNames,
@@ -115,16 +116,15 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	s.noteLine("session begins: version %s, %s", displayVersion(s.start.Record), orElse(parkedWord(s.start), "ready"))
 	kill, stopKill := sessionSignals()
 	defer stopKill()
-	if s.start.Parked() {
-		s.sess = launch.New(opts)
-	} else {
+	s.sess = launch.New(opts)
+	if !s.start.Parked() {
 		up, run, err := s.connect(ctx, s.start, kill)
 		if err != nil {
 			s.noteLine("session ends: %v", err)
 			return err
 		}
-		opts.Upstream, s.up = up, run
-		s.sess = launch.New(opts)
+		s.up = run
+		s.sess.Wake(*up)
 	}
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -382,7 +382,11 @@ func (a *app) finishRun(err error) int {
 		return code
 	}
 	reason := form.Clean(err.Error())
-	if _, hint := classify(err); hint != "" {
+	_, hint := classify(err)
+	if word == "connector.changed" {
+		hint = "repair it with " + program + " verify " + a.serving
+	}
+	if hint != "" {
 		reason += "; " + hint
 	}
 	fmt.Fprintf(a.stderr, "%s: %s: %s\n", program, word, reason)
