@@ -123,8 +123,9 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 		return nil, err
 	}
 	t.values.applyDefaults()
-	t.values.nameMissing()
+	label := t.values.standIn()
 	p.Enforced = box.Enforced(t.policy(a))
+	p.Enforced.Sentence = label(p.Enforced.Sentence)
 	if slices.ContainsFunc(p.Fields, func(f manifest.Field) bool { return f.Secret }) {
 		if p.Store, err = a.Keys.Describe(); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"skald-connectors/keystore"
@@ -60,15 +61,27 @@ func (v *values) missing() []manifest.Field {
 	return out
 }
 
-// nameMissing puts the label of each unfilled field in its place, for a plan
-// that is shown before anything was asked.
-func (v *values) nameMissing() {
-	for _, f := range v.fields {
-		if _, ok := v.filled[f.Name]; !ok && !f.Secret {
-			v.filled[f.Name] = keystore.NewSecret("<" + f.Label + ">")
+// standIn fills each unfilled field with a host or a port that stands for it in a
+// plan, which is shown before anything was asked; label puts the fields' labels
+// in their places in a text.
+func (v *values) standIn() (label func(string) string) {
+	var pairs []string
+	for i, f := range v.fields {
+		if _, ok := v.filled[f.Name]; ok || f.Secret {
+			continue
 		}
+		stand := fmt.Sprintf("field-%d.invalid", i)
+		if f.Type == "number" {
+			stand = strconv.Itoa(standInPort + i)
+		}
+		v.filled[f.Name] = keystore.NewSecret(stand)
+		pairs = append(pairs, stand, "<"+f.Label+">")
 	}
+	return strings.NewReplacer(pairs...).Replace
 }
+
+// standInPort and those above it are ports that no manifest names.
+const standInPort = 64000
 
 // plain returns the values that the record keeps, by name.
 func (v *values) plain() map[string]string {

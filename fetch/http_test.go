@@ -144,12 +144,19 @@ func TestRecoversFromABrokenTransfer(t *testing.T) {
 			}
 		})
 		bubble(t, h, func(m *Marketplace) {
+			var mu sync.Mutex // m.note is set behind what makes its calls come one at a time
 			var last Event
-			m.note = func(e Event) { last = e }
+			m.note = func(e Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				last = e
+			}
 			b, err := bundle(m, "demo")
 			if err != nil {
 				t.Fatal(err)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if read(t, b, "server.py") != goodFile || last.Bytes != last.TotalBytes || last.Files != 2 {
 				t.Errorf("last event %+v", last)
 			}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,13 +52,22 @@ func (s *Sandbox) openContainer() error {
 
 // engineAnswers asks the engine for its containers: a client alone holds nothing.
 func (s *Sandbox) engineAnswers() error {
-	plain := Sandbox{mode: None, env: s.env}
-	argv := []string{s.engine, "ps", "--quiet", "--filter", "name=" + containerPrefix + s.user}
-	res, err := plain.Run(context.Background(), Policy{Limits: Limits{Wall: containerWait}}, Command{Argv: argv, Dir: s.root(), Env: s.engineEnv()}, nil)
-	if err == nil && res.Code == 0 && !res.TimedOut {
+	if _, ok := s.running(); ok {
 		return nil
 	}
 	return &UnenforceableError{What: "mode container", Why: filepath.Base(s.engine) + " does not answer: is its daemon running?"}
+}
+
+// running tells whether the person's container runs; ok is false when the engine
+// does not answer.
+func (s *Sandbox) running() (is, ok bool) {
+	plain := Sandbox{mode: None, env: s.env}
+	argv := []string{s.engine, "ps", "--quiet", "--filter", "name=^" + containerPrefix + s.user + "$"}
+	res, err := plain.Run(context.Background(), Policy{Limits: Limits{Wall: containerWait}}, Command{Argv: argv, Dir: s.root(), Env: s.engineEnv()}, nil)
+	if err != nil || res.Code != 0 || res.TimedOut {
+		return false, false
+	}
+	return len(strings.TrimSpace(string(res.Stdout))) > 0, true
 }
 
 // validUser holds the name to what can be part of a container's.
@@ -99,6 +109,11 @@ func (s *Sandbox) beginContainer(p Policy, c Command, pipes *pipes) (*child, fun
 	text, err := assignments(c.Env)
 	if err != nil {
 		return nil, nil, &UnenforceableError{What: "mode container", Why: err.Error()}
+	}
+	// The container is the person's: it is named with the command that makes it, and
+	// never made behind their back.
+	if is, _ := s.running(); !is {
+		return nil, nil, &UnenforceableError{What: "mode container", Why: "the container " + containerPrefix + s.user + " does not run; make it with: " + strings.Join(s.containerMake(p), " ")}
 	}
 	in := pipes.ours[0]
 	if in == nil { // the environment needs a way in
@@ -145,8 +160,7 @@ func (s *Sandbox) engineEnv() []string {
 	return env
 }
 
-// containerMake is the command that makes the container for p, for whoever is
-// asked to: nothing of the machine but the folders of p, no capabilities, no new
+// containerMake is the command that makes the container for p: nothing of the machine but the folders of p, no capabilities, no new
 // privileges, limits, and a network only where all of it is granted.
 func (s *Sandbox) containerMake(p Policy) []string {
 	argv := []string{s.engine, "run", "--detach", "--init", "--name", containerPrefix + s.user, "--cap-drop", "ALL",
@@ -166,7 +180,7 @@ func (s *Sandbox) containerMake(p Policy) []string {
 	for _, path := range slices.Concat(p.Own, p.Write) {
 		argv = append(argv, "--volume", path+":"+path)
 	}
-	return append(argv, s.image, "sleep", "infinity")
+	return append(argv, cmp.Or(s.image, "IMAGE"), "sleep", "infinity")
 }
 
 // containerText says what a container holds.

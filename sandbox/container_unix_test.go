@@ -17,8 +17,11 @@ func fakeEngine(t *testing.T) (s *Sandbox, log string) {
 	t.Helper()
 	dir := t.TempDir()
 	log = filepath.Join(dir, "log")
-	script := "#!/bin/sh\n[ \"$1\" != ps ] || exit 0\nprintf '%s\\n' \"$*\" >>" + log + "\nwhile [ \"$1\" != /bin/sh ]; do shift; done\nexec \"$@\"\n"
+	script := "#!/bin/sh\n[ \"$1\" != ps ] || exec cat " + filepath.Join(dir, "there") + "\nprintf '%s\\n' \"$*\" >>" + log + "\nwhile [ \"$1\" != /bin/sh ]; do shift; done\nexec \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "there"), []byte("4be2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Open(Options{Mode: Container, User: "anna", Image: "example/connectors:1", Path: dir, Env: func(n string) string {
@@ -95,7 +98,14 @@ func TestContainerRefuses(t *testing.T) {
 	if _, err := Open(Options{Mode: Container, User: "anna", Path: silent}); err == nil || err.Error() != "enforcing mode container: docker does not answer: is its daemon running?" {
 		t.Errorf("got %v", err)
 	}
-	s, _ := fakeEngine(t)
+	s, log := fakeEngine(t)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(log), "there"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Run(t.Context(), Policy{Network: Network{All: true}}, Command{Argv: []string{"/bin/true"}, Dir: "/"}, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "enforcing mode container: the container skald-anna does not run; make it with: ") || !strings.Contains(err.Error(), " run --detach ") {
+		t.Errorf("got %v", err)
+	}
 	for want, p := range map[string]Policy{
 		"enforcing network only to a.example:1: a container has the whole network or none": {Network: Network{Hosts: []string{"a.example:1"}}},
 		`enforcing access to "/a:/etc": a container cannot be given this path`:             {Own: []string{"/a:/etc"}},

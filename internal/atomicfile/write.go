@@ -17,9 +17,11 @@
 package atomicfile
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,9 +52,32 @@ func Write(path string, data []byte, perm fs.FileMode) error {
 	return write(path, data, perm, func(string) {})
 }
 
+// ErrChanged says that the file does not hold what its writer had read: somebody
+// else wrote it in between. Nothing of theirs was lost.
+var ErrChanged = errors.New("it was changed by another program")
+
+// WriteIf is Write for a file that others write too: it replaces path only while
+// it still holds old, and gives an error that wraps ErrChanged otherwise. A nil old
+// stands for "there is no file"; a dangling link counts as none.
+//
+// Where the system can exchange two files in one step (Linux, macOS), the bytes are
+// compared after the exchange and given back when they are not old, so that no write
+// of another program is lost however close it comes. Elsewhere they are compared
+// just before the rename. Programs that both use WriteIf on one file share a Lock.
+func WriteIf(path string, old, data []byte, perm fs.FileMode) error {
+	return writeWith(path, data, perm, func(string) {}, func(f *os.File, target string) error {
+		return finishIf(f, target, old)
+	})
+}
+
 // write is Write with a hook that is called before each step, so that a test can
 // die there.
-func write(path string, data []byte, perm fs.FileMode, step func(string)) (err error) {
+func write(path string, data []byte, perm fs.FileMode, step func(string)) error {
+	return writeWith(path, data, perm, step, finish)
+}
+
+// writeWith writes and lets last put the temporary file into place.
+func writeWith(path string, data []byte, perm fs.FileMode, step func(string), last func(*os.File, string) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing %q: %w", path, cause(err))
@@ -71,12 +96,12 @@ func write(path string, data []byte, perm fs.FileMode, step func(string)) (err e
 	} else if err := replaceable(old); err != nil {
 		return err
 	}
-	return replace(target, old, data, perm.Perm(), step)
+	return replace(target, old, data, perm.Perm(), step, last)
 }
 
 // replace writes data beside target and renames it into place. old is nil when
 // there is no target yet.
-func replace(target string, old fs.FileInfo, data []byte, perm fs.FileMode, step func(string)) error {
+func replace(target string, old fs.FileInfo, data []byte, perm fs.FileMode, step func(string), last func(*os.File, string) error) error {
 	first := perm
 	if old != nil {
 		first = perm & 0o600 // the old owner and group are given back before the old bits
@@ -107,7 +132,7 @@ func replace(target string, old fs.FileInfo, data []byte, perm fs.FileMode, step
 		return err
 	}
 	step("rename")
-	if err := finish(f, target); err != nil {
+	if err := last(f, target); err != nil {
 		return err
 	}
 	done = true
@@ -211,6 +236,29 @@ func resolve(path string) (string, error) {
 		path = dir + link
 	}
 	return "", fmt.Errorf("more than %d symbolic links", maxLinks)
+}
+
+// holds tells whether the file at path has exactly these bytes.
+func holds(path string, want []byte) (bool, error) {
+	f, err := openNoFollow(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	got, err := io.ReadAll(io.LimitReader(f, int64(len(want))+1))
+	return err == nil && bytes.Equal(got, want), err
+}
+
+// compareAndRename is finishIf for systems that cannot exchange two files.
+func compareAndRename(f *os.File, target string, old []byte) error {
+	if old == nil {
+		if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+			return ErrChanged
+		}
+	} else if same, err := holds(target, old); err != nil || !same {
+		return ErrChanged
+	}
+	return finish(f, target)
 }
 
 // cause strips the operation and the path that package os puts around an error:
