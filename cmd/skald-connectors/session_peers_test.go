@@ -69,6 +69,56 @@ func TestRunEqualsDirect(t *testing.T) {
 	}
 }
 
+// TestEverything holds the answers of the reference server with all features,
+// through run, against its own.
+func TestEverything(t *testing.T) {
+	script, err := exec.LookPath("mcp-server-everything")
+	if err == nil {
+		script, err = filepath.EvalSymlinks(script)
+	}
+	if err != nil {
+		t.Skip("mcp-server-everything is not here (npm package @modelcontextprotocol/server-everything)")
+	}
+	p := newPlace(t)
+	p.env = append(p.env, "SKALD_CONNECTORS_INDEX="+hostileMarket(t, shipped{id: "everything", change: func(m map[string]any) {
+		m["mcp_config"] = map[string]any{"command": "node", "args": []string{script}}
+	}}))
+	p.do("install", "everything", "--yes", "--allow-command", "--sandbox", "none")
+	lines := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":"a/<&>","method":"ping"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"prompts/list","params":{}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"resources/templates/list","params":{}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"tools/list","params":{}}`,
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"message":"h\u00e9 \u2028"},"_meta":{"progressToken":9}}}`,
+		`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"no-such-tool","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"simple-prompt"}}`,
+		`{"jsonrpc":"2.0","id":8,"method":"logging/setLevel","params":{"level":"error"}}`,
+		`{"jsonrpc":"2.0","id":9,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}}`,
+		`{"jsonrpc":"2.0","id":10,"method":"no/such"}`,
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := answersOf(t, exec.Command("node", script), lines)
+	got := answersOf(t, &exec.Cmd{Path: self, Args: []string{program, "run", "everything"}, Env: p.env}, lines)
+	for i, line := range lines {
+		switch {
+		case strings.Contains(line, `"no-such-tool"`):
+			if !strings.Contains(got[i], `"connector.changed"`) {
+				t.Errorf("a tool that was never accepted: %s", got[i])
+			}
+		case strings.Contains(line, `"tools/list"`):
+			if g, w := withoutTitles(t, got[i]), withoutTitles(t, want[i]); g != w {
+				t.Errorf("tools:\n%s, direct\n%s", g, w)
+			}
+		case got[i] != want[i]:
+			t.Errorf("%s:\n%s, direct\n%s", line, got[i], want[i])
+		}
+	}
+}
+
 // answersOf sends lines and returns the answer to each; then the program ends.
 func answersOf(t *testing.T, cmd *exec.Cmd, lines []string) []string {
 	t.Helper()
@@ -89,8 +139,17 @@ func answersOf(t *testing.T, cmd *exec.Cmd, lines []string) []string {
 	answers := make([]string, len(lines))
 	for i, line := range lines {
 		_, _ = io.WriteString(in, line+"\n")
-		if answers[i], err = r.ReadString('\n'); err != nil {
-			t.Fatalf("%s: %v", line, err)
+		for { // past what the server says on its own
+			if answers[i], err = r.ReadString('\n'); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			var msg struct{ Method string }
+			if err := json.Unmarshal([]byte(answers[i]), &msg); err != nil {
+				t.Fatalf("not a message: %q", answers[i])
+			}
+			if msg.Method == "" {
+				break
+			}
 		}
 		if i == 0 {
 			_, _ = io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
