@@ -23,7 +23,7 @@ var manyNames = map[string]struct {
 }{
 	"manifest": {45, "it owns the types of both documents, and a part of a document is a type"},
 	"sandbox":  {18, "it owns what a process may do, what holds of it and how it ended; and the program has to call its helper"},
-	"activate": {36, "it owns the record, and a part of the record is a type; so is what a plan shows and what a person grants"},
+	"activate": {38, "it owns the record, and a part of the record is a type; so is what a plan shows and what a person grants, and what is started"},
 }
 
 func TestFilesAndFunctionsAreShort(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"skald-connectors/install"
@@ -52,11 +53,29 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 	if had {
 		out.Items = append(out.Items, "its accepted tool definitions")
 	}
+	a.step("remove-logs")
+	if a.removeJournals(name) {
+		out.Items = append(out.Items, "its logs and receipts")
+	}
 	a.step("remove-secrets")
 	secretsErr := a.removeSecrets(ctx, name, out)
 	swept, sweepErr := a.sweepFiles(ctx)
 	out.Items = append(out.Items, swept...)
 	return out, errors.Join(filesErr, toolsErr, secretsErr, sweepErr)
+}
+
+// removeJournals removes what sessions wrote. A session that is still open
+// writes into files that have no name any more.
+func (a *Activator) removeJournals(name string) (had bool) {
+	log, calls := a.JournalPaths(name)
+	for _, path := range []string{log, calls} {
+		for _, end := range []string{"", ".1", ".2", ".lock"} {
+			if os.Remove(path+end) == nil && end != ".lock" {
+				had = true
+			}
+		}
+	}
+	return had
 }
 
 // removeSecrets removes the vault of an activation, and the key when no other

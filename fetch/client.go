@@ -22,7 +22,7 @@ type client struct {
 
 // newClient makes a client whose requests carry the credentials of base to base's own host only.
 func newClient(o Options, base *url.URL, note func(Event)) *client {
-	var rt http.RoundTripper = newOwnTransport(o.Env)
+	var rt http.RoundTripper = newOwnTransport(o.Env, answerLimit)
 	if o.Client != nil && o.Client.Transport != nil {
 		rt = o.Client.Transport
 	}

@@ -65,4 +65,4 @@ func (m *Marketplace) preview(ctx context.Context, ix *Index, e manifest.Entry, 
 
 // Transport makes a transport with the proxies and certificate authorities that env names, for requests to hosts
 // other than the marketplace's. It reads them when the first request needs them.
-func Transport(env func(string) string) http.RoundTripper { return newOwnTransport(env) }
+func Transport(env func(string) string) http.RoundTripper { return newOwnTransport(env, answerLimit) }

@@ -103,7 +103,7 @@ func startServer(t testing.TB) (plain, secure string) {
 // partInstall gets bundles of all connectors, or of the one named, side by side.
 func partInstall() int {
 	o := Options{Location: os.Getenv("LOCATION"), CacheDir: os.Getenv("CACHE"), Now: time.Now}
-	tr := newTransport(os.Getenv, nil)
+	tr := newTransport(os.Getenv, nil, answerLimit)
 	tr.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // a loopback server of the benchmark
 	o.Env = os.Getenv
 	if os.Getenv("PROTO") == "h2" {

@@ -276,7 +276,7 @@ func TestProxies(t *testing.T) {
 }
 
 func TestTransportSettings(t *testing.T) {
-	tr := newTransport(func(string) string { return "" }, nil)
+	tr := newTransport(func(string) string { return "" }, nil, answerLimit)
 	if tr.TLSClientConfig.MinVersion < tls.VersionTLS12 || tr.TLSClientConfig.InsecureSkipVerify || tr.ResponseHeaderTimeout == 0 || !tr.DisableCompression {
 		t.Error("the transport is not ours")
 	}

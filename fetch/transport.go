@@ -22,15 +22,19 @@ type ownTransport struct {
 	plain, secure func() (*http.Transport, error)
 }
 
-func newOwnTransport(env func(string) string) *ownTransport {
+// Patient is Transport without a limit on the wait for an answer, for sessions
+// with servers whose answers take as long as their work does.
+func Patient(env func(string) string) http.RoundTripper { return newOwnTransport(env, 0) }
+
+func newOwnTransport(env func(string) string, answer time.Duration) *ownTransport {
 	return &ownTransport{
-		plain: sync.OnceValues(func() (*http.Transport, error) { return newTransport(env, nil), nil }),
+		plain: sync.OnceValues(func() (*http.Transport, error) { return newTransport(env, nil, answer), nil }),
 		secure: sync.OnceValues(func() (*http.Transport, error) {
 			roots, err := rootsFrom(env)
 			if err != nil {
 				return nil, final{err}
 			}
-			return newTransport(env, roots), nil
+			return newTransport(env, roots, answer), nil
 		}),
 	}
 }
@@ -60,13 +64,13 @@ func (o *ownTransport) CloseIdleConnections() {
 // newTransport makes connections through the proxies of env to hosts that roots (nil: the system's) vouch for.
 // HTTP/1.1 with kept-alive connections is chosen over HTTP/2: for many small files it was faster in BenchmarkInstall,
 // and one stalled connection does not hold back the others.
-func newTransport(env func(string) string, roots *x509.CertPool) *http.Transport {
+func newTransport(env func(string) string, roots *x509.CertPool, answer time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: connectLimit, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
 		Proxy:                  proxyFrom(env),
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    tlsLimit,
-		ResponseHeaderTimeout:  answerLimit,
+		ResponseHeaderTimeout:  answer,
 		MaxResponseHeaderBytes: headerLimit,
 		MaxIdleConnsPerHost:    parallelFiles,
 		ReadBufferSize:         2 * copyBuffer, // most files come in one or two reads

@@ -101,6 +101,7 @@ type app struct {
 
 	progress *progress
 	opened   *form.Terminal
+	serving  string // what run serves: one line says what ended it; "" = another command
 }
 
 // getenv looks a variable up in the environment that this run was given.
@@ -140,7 +141,12 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		Version: versionString(),
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{err.Error(), cmd.CommandPath()} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd.Name() == "run" {
+			a.serving = "NAME"
+		}
+		return &usageError{err.Error(), cmd.CommandPath()}
+	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	f := root.PersistentFlags()
 	f.StringVar(&a.homeFlag, "home", "", "keep everything of this program below `DIR`")
@@ -154,6 +160,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
 	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(),
 		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.secretsCommand(), a.uninstallCommand(),
+		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
 		a.catalogCommand(), a.versionCommand(), exitCodesTopic())
 	addDocs(root)
 	for _, c := range root.Commands() {
@@ -283,12 +290,21 @@ func checkSandbox(mode string) error {
 	return nil
 }
 
+// self is the path of this program, which is started again.
+func (a *app) self() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	return self, nil
+}
+
 // sandbox opens the sandbox of a mode; what was found out about the machine is
 // kept below the home.
 func (a *app) sandbox(home, mode string) (*sandbox.Sandbox, error) {
-	self, err := os.Executable()
+	self, err := a.self()
 	if err != nil {
-		return nil, fmt.Errorf("finding this program: %w", err)
+		return nil, err
 	}
 	return sandbox.Open(sandbox.Options{
 		Mode: sandboxModes[mode], Self: self, Dir: filepath.Join(home, "sandbox"), Path: a.getenv("PATH"), Env: a.getenv,

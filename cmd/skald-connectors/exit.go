@@ -98,6 +98,9 @@ func (a *app) finish(err error) int {
 	if err == nil {
 		return exitDone
 	}
+	if a.serving != "" {
+		return a.finishRun(err)
+	}
 	code, hint := classify(err)
 	if code == exitInterrupted {
 		word := "interrupted"
@@ -226,8 +229,11 @@ func activationCode(err error) (int, string, bool) {
 		probe   *activate.ProbeError
 		runtime *activate.RuntimeError
 		damaged *activate.DamagedError
+		bare    *activate.UnpackedError
 	)
 	switch {
+	case errors.As(err, &bare):
+		return exitConnector, fmt.Sprintf("install them again with %s verify %s", program, bare.Name), true
 	case errors.As(err, &gone):
 		return exitNotFound, fmt.Sprintf("see what is installed with %s list", program), true
 	case errors.As(err, &refused):

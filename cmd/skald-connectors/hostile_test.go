@@ -123,7 +123,7 @@ func TestTextsOfTheFeed(t *testing.T) {
 		m["env"] = []any{map[string]any{"name": "A", "label": evil, "description": evil, "default": "x", "example": evil}}
 	}}))
 	for _, args := range [][]string{{"install", "ev", "--yes", "-v"}, {"info", "ev"}, {"info", "ev", "--json"}, {"list"}, {"list", "--json"}, {"search"}, {"search", "--json"},
-		{"configure", "ev", "--set", "A=" + strings.ReplaceAll(evil, "\r", "")}, {"info", "ev"}, {"info", "ev", "--json"}, {"verify", "ev", "--json"}, {"secrets", "list", "ev"}, {"uninstall", "ev"}} {
+		{"configure", "ev", "--set", "A=" + strings.ReplaceAll(evil, "\r", "")}, {"info", "ev"}, {"info", "ev", "--json"}, {"verify", "ev", "--json"}, {"secrets", "list", "ev"}, {"tools", "ev"}, {"tools", "ev", "--json"}, {"logs", "ev"}, {"uninstall", "ev"}} {
 		code, out, errs := run(args...)
 		if code != exitDone {
 			t.Errorf("%q: exit %d: %s", args, code, errs)

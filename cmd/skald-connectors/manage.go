@@ -21,6 +21,7 @@ func (a *app) configureCommand() *cobra.Command {
 	o := &configureOptions{}
 	c := &cobra.Command{
 		Use:     "configure NAME",
+		Aliases: []string{"auth"}, // the form is where a credential is typed
 		GroupID: "main",
 		Short:   "Change the settings of an installed connector",
 		Long: "configure shows the settings of an installed connector again. A stored secret shows as\n" +

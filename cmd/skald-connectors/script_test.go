@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if code, handled := sandbox.Main(os.Args[1:]); handled {
 		os.Exit(code)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "run" && filepath.Base(os.Args[0]) != program {
+		os.Exit(99) // status or call within a test would start all tests again; use a script
+	}
 	testscript.Main(m, map[string]func(){program: testProgram})
 }
 

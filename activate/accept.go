@@ -1,0 +1,176 @@
+package activate
+
+import (
+	"context"
+	"slices"
+
+	"skald-connectors/internal/atomicfile"
+)
+
+// Definition is one tool as it was accepted and as the server defines it now.
+type Definition struct {
+	Name    string
+	Title   string
+	Granted bool // the user lets it through
+	// Was and Now are the definitions as JSON, values struck out; nil where there
+	// is none: a new tool was not, one that is gone is no more.
+	Was, Now []byte
+	Held     bool // its definition is not the accepted one
+}
+
+// Tools returns the accepted tools of an activation, in their order, and where
+// fresh is set what its server, started once, makes of them now.
+func (a *Activator) Tools(ctx context.Context, name string, fresh bool) ([]Definition, error) {
+	rec, err := a.Records().Read(name)
+	if err != nil {
+		return nil, err
+	}
+	accepted, err := a.accepted(rec)
+	if err != nil || !fresh {
+		return accepted, err
+	}
+	var p *Probe
+	err = a.onRecord(ctx, name, func(present *Record) error {
+		rec = present
+		p, err = a.probeStored(ctx, present, nil)
+		return err
+	})
+	if err != nil {
+		return accepted, err
+	}
+	return compareTools(rec, accepted, p), nil
+}
+
+func (a *Activator) accepted(rec *Record) ([]Definition, error) {
+	file, err := a.readTools(rec.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := []Definition{}
+	for _, t := range rec.Tools {
+		out = append(out, Definition{Name: t.Name, Title: t.Title, Granted: rec.Grant.Allows(t.Name), Was: file.Definitions[t.Digest]})
+	}
+	return out, nil
+}
+
+// compareTools puts what the server says now beside what was accepted.
+func compareTools(rec *Record, accepted []Definition, p *Probe) []Definition {
+	for i, t := range rec.Tools {
+		accepted[i].Held = true
+		for _, now := range p.Tools {
+			if now.Name == t.Name {
+				accepted[i].Now, accepted[i].Held = now.Raw, now.Digest != t.Digest
+			}
+		}
+	}
+	for _, now := range p.Tools {
+		known := slices.ContainsFunc(rec.Tools, func(t ToolRef) bool { return t.Name == now.Name })
+		if !known {
+			accepted = append(accepted, Definition{Name: now.Name, Title: now.Title, Granted: rec.Grant.Allows(now.Name), Now: now.Raw, Held: true})
+		}
+	}
+	return accepted
+}
+
+// probeStored starts the server of an installed activation once, with its stored
+// values; then commit, which may be nil, is called with the trial.
+func (a *Activator) probeStored(ctx context.Context, rec *Record, commit func(*trial, *Probe) error) (*Probe, error) {
+	t, err := a.resume(ctx, rec, false)
+	if err != nil {
+		return nil, err
+	}
+	t.values.applyDefaults()
+	if missing := t.values.missing(); len(missing) > 0 {
+		return nil, &UnfilledError{MissingError{Name: rec.Name, Fields: missing}}
+	}
+	defer t.drop()
+	if err := a.makeReady(ctx, t, rec); err != nil {
+		return nil, err
+	}
+	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
+		return nil, err
+	}
+	p, err := a.probe(ctx, t)
+	if err == nil && commit != nil {
+		err = commit(t, p)
+	}
+	return p, err
+}
+
+// AcceptTools starts the server once and accepts its tools as they are now.
+func (a *Activator) AcceptTools(ctx context.Context, name string) error {
+	return a.onRecord(ctx, name, func(present *Record) error {
+		_, err := a.probeStored(ctx, present, func(t *trial, p *Probe) error {
+			unlock, err := a.lockCommit(ctx)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			a.step("write-tools")
+			if err := a.writeTools(name, p.Tools, present); err != nil {
+				return err
+			}
+			next := *present
+			next.Tools, next.Probe, next.UpdatedAt = toolRefs(t.manifest, p.Tools, next.Grant), p, a.Now().UTC()
+			a.step("write-record")
+			return a.Records().write(&next)
+		})
+		return err
+	})
+}
+
+// LimitTools changes which tools are let through. deny keeps tools back. allow
+// takes tools out of that list; where only listed tools are let through it adds
+// to that list. Errors: *GrantError for a tool that the connector does not have.
+func (a *Activator) LimitTools(ctx context.Context, name string, allow, deny []string) (rec *Record, err error) {
+	err = a.onRecord(ctx, name, func(present *Record) error {
+		if unknown := unknownTools(present.Tools, slices.Concat(allow, deny)); len(unknown) > 0 {
+			return &GrantError{Connector: name, Unknown: unknown, Has: toolNamesOf(present.Tools)}
+		}
+		unlock, err := a.lockCommit(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		next := *present
+		next.Grant = changedGrant(present.Grant, allow, deny)
+		next.Tools = slices.Clone(present.Tools)
+		for i, t := range next.Tools {
+			next.Tools[i].Granted = next.Grant.Allows(t.Name)
+		}
+		next.UpdatedAt = a.Now().UTC()
+		a.step("write-record")
+		rec = &next
+		return a.Records().write(&next)
+	})
+	return rec, err
+}
+
+func changedGrant(g Grant, allow, deny []string) Grant {
+	out := Grant{Allow: slices.Clone(g.Allow)}
+	for _, t := range slices.Concat(g.Deny, deny) {
+		if !slices.Contains(allow, t) && !slices.Contains(out.Deny, t) {
+			out.Deny = append(out.Deny, t)
+		}
+	}
+	for _, t := range allow {
+		if len(g.Allow) > 0 && !slices.Contains(out.Allow, t) {
+			out.Allow = append(out.Allow, t)
+		}
+	}
+	return out
+}
+
+func unknownTools(has []ToolRef, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return slices.ContainsFunc(has, func(t ToolRef) bool { return t.Name == n })
+	})
+}
+
+func toolNamesOf(tools []ToolRef) []string {
+	out := make([]string, len(tools))
+	for i, t := range tools {
+		out[i] = t.Name
+	}
+	return out
+}

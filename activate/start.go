@@ -1,0 +1,160 @@
+package activate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"skald-connectors/internal/atomicfile"
+	"skald-connectors/keystore"
+	"skald-connectors/sandbox"
+)
+
+// Start is an activation that is ready to be started, or the reason why it is
+// not to be (launcher.md, sections 1 and 4). It holds secret values: in the
+// environment of Command, and in Header and Address.
+type Start struct {
+	Record *Record
+	// State is Ready where it may be started, and else says why not.
+	// Where the key store is locked, it is that of the record and Locked
+	// is set.
+	State  State
+	Locked error
+	// Titles are the manifest's display names of tools, by name.
+	Titles   map[string]string
+	Redactor *keystore.Redactor // strikes its secrets out
+
+	// A local connector: what runs, where, and what it may do.
+	Box     *sandbox.Sandbox
+	Policy  sandbox.Policy
+	Command sandbox.Command
+
+	// A remote connector: every token is filled in. Address "" = a local one.
+	Address string
+	Header  http.Header
+	Legacy  bool // HTTP+SSE
+}
+
+// Parked tells whether nothing is to be started.
+func (s *Start) Parked() bool { return s.Locked != nil || s.State != Ready }
+
+// UnpackedError says that the dependencies of an activation are not what it was
+// installed with. A start repairs nothing: it asks no network.
+type UnpackedError struct{ Name string }
+
+func (e *UnpackedError) Error() string {
+	return fmt.Sprintf("starting %q: its packages are missing, or were made for another interpreter", e.Name)
+}
+
+// Prepare makes an activation ready to be started, in the order of launcher.md
+// section 1: its files against their pins, its secrets, parked or not, what
+// runs. It starts nothing and writes nothing but the folder of its home; it
+// takes no lock, since it is asked at every start of a client. Errors:
+// *NotInstalledError, *DamagedError, *install.ChangedError, *keystore.Error (a
+// locked key store is none), *UnpackedError, *RuntimeError,
+// *sandbox.UnenforceableError.
+func (a *Activator) Prepare(ctx context.Context, name string) (*Start, error) {
+	rec, err := a.Records().Read(name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.Manifest(rec)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Store.CheckWork(name, rec.Ref(), rec.Pins()); err != nil {
+		return nil, err
+	}
+	s := &Start{Record: rec, State: rec.AuthState, Titles: map[string]string{}, Redactor: keystore.NewRedactor(nil)}
+	for _, tool := range m.Tools {
+		s.Titles[tool.Name] = tool.DisplayName
+	}
+	hs, err := a.secretsOf(ctx, rec)
+	switch {
+	case isLocked(err):
+		s.Locked = err
+		return s, nil
+	case err != nil:
+		return nil, err
+	}
+	s.Redactor = keystore.NewRedactor(hs)
+	t := &trial{name: name, manifest: m, files: rec.Pins(), values: newValues(m), dir: a.Store.WorkDir(name, rec.Ref()), runtimes: rec.Runtimes}
+	t.values.load(rec, hs)
+	t.values.applyDefaults()
+	t.grants, t.withheld = accesses(rec.Sandbox.Grants), accesses(rec.Sandbox.Withheld)
+	if len(t.values.missing()) > 0 && s.State == Ready {
+		s.State = Unauthorized
+	}
+	if s.Parked() {
+		return s, nil
+	}
+	if m.Type == "mcp_remote" {
+		s.Legacy = m.Server.Transport == "sse"
+		s.Address, s.Header, err = remoteRequest(m, t.values)
+		return s, err
+	}
+	return s, a.prepareLocal(ctx, s, t)
+}
+
+// prepareLocal settles what runs, where, with which environment, and what it
+// may do.
+func (a *Activator) prepareLocal(ctx context.Context, s *Start, t *trial) error {
+	mode := s.Record.Sandbox.Mode
+	if mode == "" {
+		mode = string(sandbox.Auto)
+	}
+	var err error
+	if t.box, err = a.OpenSandbox(mode); err != nil {
+		return err
+	}
+	if !present(t.runtimes) { // an interpreter was moved or replaced by an update of the system
+		if t.runtimes, err = a.findRuntimes(ctx, t.manifest, t.files, len(s.Record.Deps) == 0); err != nil {
+			return err
+		}
+	}
+	if len(s.Record.Deps) > 0 && !a.adopt(t, s.Record) {
+		return &UnpackedError{Name: t.name}
+	}
+	argv, err := serverArgv(t)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
+		return err
+	}
+	env, _ := connectorEnviron(t.base(a), t.manifest, t.values, t.dir)
+	s.Box, s.Policy = t.box, t.policy(a)
+	s.Command = sandbox.Command{Argv: argv, Dir: t.dir, Env: env}
+	return nil
+}
+
+// present tells whether every interpreter is where it was found.
+func present(runtimes []Runtime) bool {
+	return !slices.ContainsFunc(runtimes, func(r Runtime) bool {
+		_, err := os.Stat(r.Path)
+		return err != nil
+	})
+}
+
+// isLocked tells a key store that the user can open from one that is damaged.
+func isLocked(err error) bool {
+	var key *keystore.Error
+	if !errors.As(err, &key) {
+		return false
+	}
+	switch key.Kind {
+	case keystore.Locked, keystore.TimedOut, keystore.Unavailable:
+		return true
+	}
+	return false
+}
+
+// JournalPaths are where the sessions of an activation write: what they say,
+// and a line for each call.
+func (a *Activator) JournalPaths(name string) (log, calls string) {
+	return filepath.Join(a.Home, "logs", name+".log"), filepath.Join(a.Home, "calls", name+".jsonl")
+}

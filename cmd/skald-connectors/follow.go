@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"reflect"
+	"time"
+
+	"skald-connectors/activate"
+	"skald-connectors/launch"
+)
+
+const (
+	// recordPause is the time between two looks at the record: what was done in
+	// another terminal is in force within two seconds, the start included.
+	recordPause = 400 * time.Millisecond
+	// lockedPause is the time between two tries at a locked key store.
+	lockedPause = 2 * time.Second
+)
+
+// recordState is what a look at the record's file sees; a record is replaced by
+// a rename, so another file is another state.
+type recordState struct {
+	info os.FileInfo
+}
+
+func (s *served) lookAtRecord() recordState {
+	info, err := os.Stat(s.act.Records().Path(s.name))
+	if err != nil {
+		return recordState{}
+	}
+	return recordState{info}
+}
+
+func (r recordState) same(other recordState) bool {
+	if r.info == nil || other.info == nil {
+		return r.info == nil && other.info == nil
+	}
+	return os.SameFile(r.info, other.info) && r.info.ModTime().Equal(other.info.ModTime()) && r.info.Size() == other.info.Size()
+}
+
+// follow puts in force what other commands write into the record, until the
+// session ends.
+func (s *served) follow(ctx context.Context, kill <-chan struct{}) {
+	look := time.NewTicker(recordPause)
+	defer look.Stop()
+	tried := s.app.hooks.now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		now := s.lookAtRecord()
+		unlock := s.start.Locked != nil && s.app.hooks.now().Sub(tried) >= lockedPause
+		if now.same(s.seen) && !unlock {
+			continue
+		}
+		tried = s.app.hooks.now()
+		s.seen = now
+		s.renew(ctx, kill)
+	}
+}
+
+// renew holds the session against the record as it is now.
+func (s *served) renew(ctx context.Context, kill <-chan struct{}) {
+	live := s.up != nil && s.up.live()
+	if live {
+		s.renewOpen()
+		return
+	}
+	start, err := s.act.Prepare(ctx, s.name)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.noteLine("it stays parked: %v", err)
+			s.sess.Park(parkingOf(s.start, err))
+		}
+		return
+	}
+	s.start = start
+	s.sess.SetGrant(grantOf(start.Record))
+	if start.Parked() {
+		s.sess.Park(parkingOf(start, nil))
+		return
+	}
+	up, run, err := s.connect(ctx, start, kill)
+	if err != nil {
+		s.noteLine("it stays parked: %v", err)
+		s.sess.Park(parkingOf(start, err))
+		return
+	}
+	s.noteLine("the session wakes: version %s", displayVersion(start.Record))
+	s.up = run
+	s.sess.Wake(*up)
+}
+
+// renewOpen is for a session with a connector: what is let through changes at
+// once, what it was started with at its next start, and what is no longer ready
+// is parked.
+func (s *served) renewOpen() {
+	rec, err := s.act.Records().Read(s.name)
+	var gone *activate.NotInstalledError
+	switch {
+	case errors.As(err, &gone):
+		s.noteLine("it was uninstalled")
+		s.sess.Park(launch.Parking{State: "unauthorized", Code: launch.AuthRequired, Message: "connector " + s.name + " was uninstalled"})
+	case err != nil:
+		s.noteLine("its record cannot be read: %v", err)
+	case rec.AuthState != activate.Ready:
+		s.start = &activate.Start{Record: rec, State: rec.AuthState, Redactor: s.start.Redactor}
+		s.sess.Park(parkingOf(s.start, nil))
+	default:
+		if !reflect.DeepEqual(grantOf(rec), grantOf(s.start.Record)) {
+			s.sess.SetGrant(grantOf(rec))
+		}
+		if rec.Vault != s.start.Record.Vault || rec.Digest != s.start.Record.Digest || !reflect.DeepEqual(rec.Env, s.start.Record.Env) {
+			s.noteLine("it has new settings; they are in force when the client starts it again")
+		}
+		s.start.Record = rec
+	}
+}

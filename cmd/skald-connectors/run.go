@@ -1,0 +1,394 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate"
+	"skald-connectors/fetch"
+	"skald-connectors/form"
+	"skald-connectors/install"
+	"skald-connectors/internal/atomicfile"
+	"skald-connectors/keystore"
+	"skald-connectors/launch"
+	"skald-connectors/sandbox"
+)
+
+const (
+	// logSize and callsSize bound one file of a journal; two older ones are kept.
+	logSize, callsSize = 2 << 20, 4 << 20
+)
+
+// sessionLadder is how a connector ends (launcher.md section 5).
+var sessionLadder = sandbox.Ladder{Stdin: 5 * time.Second, Term: 2 * time.Second}
+
+type runOptions struct{ name, mode, transport, configDir string }
+
+func (a *app) runCommand() *cobra.Command {
+	o := &runOptions{}
+	c := &cobra.Command{
+		Use:     "run NAME",
+		GroupID: "main",
+		Short:   "Serve an installed connector to an MCP client",
+		Long: "run is what an MCP client starts. It starts the connector in its sandbox, with its secrets,\n" +
+			"and stands between the two until the client ends. Standard output carries MCP messages and\n" +
+			"nothing else. Without credentials it serves a status that says what to do, and starts the\n" +
+			"connector as soon as they are there.",
+		Example: "  skald-connectors run email",
+		Args: func(cmd *cobra.Command, args []string) error {
+			a.serving = "NAME"
+			if len(args) != 1 {
+				return usagef("run takes NAME; given: %d", len(args))
+			}
+			a.serving = args[0]
+			return nil
+		},
+		ValidArgsFunction: a.completeNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return a.serve(cmd.Context(), o)
+		},
+	}
+	c.Flags().StringVar(&o.mode, "mode", "standalone", "how it is used: `standalone`")
+	c.Flags().StringVar(&o.transport, "transport", "stdio", "how it speaks to the client: `stdio`")
+	c.Flags().StringVar(&o.configDir, "config-dir", "", "keep everything of this program below `DIR`, an absolute path")
+	return c
+}
+
+// check refuses what cannot be served before anything is looked at.
+func (o *runOptions) check(a *app) error {
+	switch {
+	case o.mode != "standalone":
+		return usagef("--mode %q: this program serves standalone only", o.mode)
+	case o.transport != "stdio":
+		return usagef("--transport %q: this program serves stdio only", o.transport)
+	case o.configDir == "":
+		return nil
+	case !filepath.IsAbs(o.configDir):
+		return usagef("--config-dir %q is not an absolute path", o.configDir)
+	}
+	a.homeFlag = o.configDir
+	return nil
+}
+
+// served is one session as cmd sees it: the record that it follows, the
+// journals, and what is running.
+type served struct {
+	app   *app
+	act   *activate.Activator
+	name  string
+	start *activate.Start
+	sess  *launch.Session
+	log   io.Writer
+	up    *runningUpstream // nil while parked
+	seen  recordState
+}
+
+// serve is `run`. What ends it is told as an exit code and one line.
+func (a *app) serve(ctx context.Context, o *runOptions) error {
+	if err := o.check(a); err != nil {
+		return err
+	}
+	a.noInput = true // whoever started this is a program
+	act, err := a.openHome()
+	if err != nil {
+		return err
+	}
+	s := &served{app: a, act: act, name: o.name}
+	s.seen = s.lookAtRecord()
+	if s.start, err = act.Prepare(ctx, o.name); err != nil {
+		return err
+	}
+	calls, closeJournals := s.openJournals()
+	defer closeJournals()
+	opts := s.options(calls)
+	s.noteLine("session begins: version %s, %s", displayVersion(s.start.Record), orElse(parkedWord(s.start), "ready"))
+	kill, stopKill := sessionSignals()
+	defer stopKill()
+	s.sess = launch.New(opts)
+	if !s.start.Parked() {
+		up, run, err := s.connect(ctx, s.start, kill)
+		if err != nil {
+			s.noteLine("session ends: %v", err)
+			return err
+		}
+		s.up = run
+		s.sess.Wake(*up)
+	}
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() { defer close(watched); s.follow(watching, kill) }()
+	out := s.sess.Run(ctx)
+	stop()
+	<-watched
+	s.noteLine("session ends: %s", strings.TrimSpace(out.Cause.String()+" "+out.Detail))
+	return s.ended(ctx, out)
+}
+
+// ended turns the end of a session into the program's end.
+func (s *served) ended(ctx context.Context, out launch.Outcome) error {
+	if ctx.Err() != nil || out.Cause == launch.ClientEnded || out.Cause == launch.Stopped {
+		return nil
+	}
+	reason := orElse(out.Detail, out.Cause.String())
+	if s.up != nil && s.up.process != nil && out.Cause == launch.UpstreamEnded {
+		reason += " (" + endOf(s.up.process.Wait()) + ")"
+	}
+	return &exitError{exitConnector, fmt.Errorf("%s: %s", s.name, reason)}
+}
+
+func endOf(r sandbox.Result) string {
+	if r.Signal != "" {
+		return "signal " + r.Signal
+	}
+	return fmt.Sprintf("exit code %d", r.Code)
+}
+
+func (s *served) options(calls io.Writer) launch.Options {
+	rec := s.start.Record
+	o := launch.Options{
+		Name: s.name, Connector: rec.Connector, Version: versionString(), Client: s.app.stdin, Out: s.app.protocol(),
+		Log: s.log, Receipts: calls, Redactor: s.start.Redactor, Grant: grantOf(rec), Titles: s.start.Titles,
+		Parking: parkingOf(s.start, nil), Now: s.app.hooks.now, Clean: form.Clean,
+	}
+	if p := rec.Probe; p != nil {
+		o.Probe = &launch.Probe{ProtocolVersion: p.ProtocolVersion, Capabilities: string(p.Capabilities), Instructions: p.Instructions}
+	}
+	return o
+}
+
+// protocol is the stream that the client reads: the file itself, where there is one.
+func (a *app) protocol() io.Writer {
+	if f := fileOf(a.stdout); f != nil {
+		return f
+	}
+	return a.stdout
+}
+
+func grantOf(rec *activate.Record) launch.Grant {
+	g := launch.Grant{Allow: rec.Grant.Allow, Deny: rec.Grant.Deny}
+	if rec.Probe == nil {
+		return g // nothing was ever accepted
+	}
+	g.Accepted = map[string]string{}
+	for _, t := range rec.Tools {
+		g.Accepted[t.Name] = t.Digest
+	}
+	return g
+}
+
+// parkingOf says why nothing runs, and what to run about it.
+func parkingOf(start *activate.Start, failed error) launch.Parking {
+	p := launch.Parking{State: "unauthorized", Code: launch.AuthRequired}
+	name := start.Record.Name
+	switch {
+	case failed != nil:
+		p.Message = fmt.Sprintf("connector %s cannot be started: %s; run: %s verify %s", name, form.Clean(failed.Error()), program, name)
+	case start.Locked != nil:
+		p.Message = fmt.Sprintf("the key store with the credentials of connector %s is locked; run: %s unlock", name, program)
+	case start.State == activate.Expired:
+		p.State, p.Code = "expired", launch.AuthExpired
+		p.Message = fmt.Sprintf("the credentials of connector %s have expired; run: %s auth %s", name, program, name)
+	case start.State == activate.Pending:
+		p.Message = fmt.Sprintf("connector %s has not passed its test yet; run: %s verify %s", name, program, name)
+	default:
+		p.Message = fmt.Sprintf("connector %s has no credentials; run: %s auth %s", name, program, name)
+	}
+	return p
+}
+
+func parkedWord(start *activate.Start) string {
+	switch {
+	case start.Locked != nil:
+		return "parked: the key store is locked"
+	case start.Parked():
+		return "parked: " + string(start.State)
+	}
+	return ""
+}
+
+// runningUpstream is a started connector, for the end of the session.
+type runningUpstream struct {
+	process *sandbox.Process // nil: a remote one
+	stopped chan struct{}    // closed when the session is done with it
+}
+
+func (r *runningUpstream) live() bool {
+	select {
+	case <-r.stopped:
+		return false
+	default:
+		return true
+	}
+}
+
+// connect starts the connector, or makes the connection to a remote one.
+func (s *served) connect(ctx context.Context, start *activate.Start, kill <-chan struct{}) (*launch.Upstream, *runningUpstream, error) {
+	run := &runningUpstream{stopped: make(chan struct{})}
+	if start.Address != "" {
+		up := launch.Remote{
+			URL: start.Address, Header: start.Header, Legacy: start.Legacy, Redactor: start.Redactor,
+			Client: &http.Client{Transport: fetch.Patient(s.app.getenv)},
+			Refused: func() {
+				s.sess.Park(parkingOf(&activate.Start{Record: start.Record, State: activate.Unauthorized}, nil))
+			},
+		}.Connect()
+		stop := up.Stop
+		up.Stop = func() { stop(); close(run.stopped) }
+		return up, run, nil
+	}
+	// The ladder ends it, not the context: a signal climbs the same steps.
+	p, err := start.Box.Start(context.WithoutCancel(ctx), start.Policy, start.Command)
+	if err != nil {
+		return nil, nil, &activate.ProbeError{Connector: start.Record.Connector, Err: err}
+	}
+	run.process = p
+	return &launch.Upstream{Input: p.Stdin, Output: p.Stdout, Errors: p.Stderr, Redactor: start.Redactor, Stop: func() {
+		defer close(run.stopped)
+		over := make(chan struct{})
+		go func() {
+			select {
+			case <-kill:
+				p.Close(sandbox.Ladder{})
+			case <-over:
+			}
+		}()
+		end := p.Close(sessionLadder)
+		close(over)
+		for _, d := range end.Denied {
+			s.note(start.Redactor, "the sandbox kept from it: %s %s (%s)", d.Kind, d.Target, d.Why)
+		}
+	}}, run, nil
+}
+
+// sessionSignals closes a channel at the second signal that asks us to end.
+func sessionSignals() (<-chan struct{}, func()) {
+	ch, second, done := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A client that closed its end of standard output or standard error is an
+	// error of a write, not our death.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	go func() {
+		for range 2 {
+			select {
+			case <-ch:
+			case <-done:
+				return
+			}
+		}
+		close(second)
+	}()
+	return second, func() { signal.Stop(ch); signal.Stop(pipe); close(done) }
+}
+
+// openJournals opens the log and the receipts of the activation. A disk that
+// cannot be written to is told and keeps nobody from working.
+func (s *served) openJournals() (calls io.Writer, closeAll func()) {
+	logPath, callsPath := s.act.JournalPaths(s.name)
+	s.log = s.app.stderr
+	var opened []*launch.Journal
+	open := func(path string, size int64) *launch.Journal {
+		err := atomicfile.PrivateDir(filepath.Dir(path))
+		var j *launch.Journal
+		if err == nil {
+			j, err = launch.OpenJournal(path, size)
+		}
+		if err != nil {
+			s.app.say("%s: %v", program, err)
+			return nil
+		}
+		opened = append(opened, j)
+		return j
+	}
+	if j := open(logPath, logSize); j != nil {
+		s.log = &teeLog{file: j, stream: s.app.stderr, now: s.app.hooks.now}
+	}
+	if j := open(callsPath, callsSize); j != nil {
+		calls = j
+	}
+	return calls, func() {
+		for _, j := range opened {
+			_ = j.Close() // nothing is buffered
+		}
+	}
+}
+
+// noteLine writes a line of ours into the log of the activation only.
+func (s *served) noteLine(format string, args ...any) { s.note(s.start.Redactor, format, args...) }
+
+func (s *served) note(r *keystore.Redactor, format string, args ...any) {
+	if t, ok := s.log.(*teeLog); ok {
+		text := form.Clean(r.String(fmt.Sprintf(format, args...)))
+		t.write([]byte(program + "[" + fmt.Sprint(os.Getpid()) + "]: " + text + "\n"))
+	}
+}
+
+// teeLog writes lines to the log file, each with its time, and to standard
+// error as they are.
+type teeLog struct {
+	file   io.Writer
+	stream io.Writer
+	now    func() time.Time
+}
+
+func (t *teeLog) Write(lines []byte) (int, error) {
+	t.write(lines)
+	return t.stream.Write(lines)
+}
+
+func (t *teeLog) write(lines []byte) {
+	stamp := t.now().UTC().Format("2006-01-02T15:04:05.000Z ")
+	var out strings.Builder
+	for line := range strings.Lines(string(lines)) {
+		out.WriteString(stamp + line)
+	}
+	_, _ = t.file.Write([]byte(out.String())) // the log is not worth the session
+}
+
+// runCode is the exit code and the code word of what ended `run` (launcher.md
+// section 1): it knows 0, 1, 2, 4 and 5.
+func runCode(err error) (int, string) {
+	var changed *install.ChangedError
+	if errors.As(err, &changed) {
+		return exitUsage, "connector.changed"
+	}
+	switch code, _ := classify(err); {
+	case code == exitInterrupted:
+		return exitDone, ""
+	case code == exitNotFound:
+		return exitNotFound, "connector.not_installed"
+	case code == exitConnector:
+		return exitConnector, "connector.internal"
+	}
+	return exitUsage, "connector.internal"
+}
+
+// finishRun says in one line what ended `run`.
+func (a *app) finishRun(err error) int {
+	code, word := runCode(err)
+	if code == exitDone {
+		return code
+	}
+	reason := form.Clean(err.Error())
+	_, hint := classify(err)
+	if word == "connector.changed" {
+		hint = "repair it with " + program + " verify " + a.serving
+	}
+	if hint != "" {
+		reason += "; " + hint
+	}
+	fmt.Fprintf(a.stderr, "%s: %s: %s\n", program, word, reason)
+	return code
+}

@@ -1,0 +1,198 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestRunServes(t *testing.T) {
+	p := newPlace(t)
+	p.installMail()
+	s := p.run("mail")
+	s.expect(s.greet(), `"serverInfo": {"name": "test"`, `"resources":{}`)
+	s.expect(s.ask("tools/list", "{}"), `"echo"`, `"send_it"`, `"title":"Send It"`)
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{"text":"<&> \u2028"}}`), `"text": "<&> \u2028"`)
+	s.expect(s.ask("resources/read", `{"uri":"connector://mail/status"}`), `\"state\":\"authorized\"`, `\"echo\"`)
+
+	// Its own secret comes back withheld, and is nowhere.
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{"text":"leak"}}`), `"connector.internal"`, "withheld")
+
+	// A denial in another terminal is in force in the open session.
+	p.do("tools", "mail", "--deny", "echo")
+	denied := time.Now()
+	for !strings.Contains(s.ask("tools/call", `{"name":"echo","arguments":{}}`), "connector.forbidden_scope") {
+		if time.Since(denied) > 2*time.Second {
+			t.Fatal("the denial is not in force after 2 s")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if list := s.ask("tools/list", "{}"); strings.Contains(list, `"echo"`) {
+		t.Errorf("the denied tool is listed: %s", list)
+	}
+	_ = s.in.Close()
+	if code := s.end(); code != exitDone {
+		t.Errorf("exit %d: %s", code, s.errs.String())
+	}
+	p.noCanary(s)
+	receipts, err := os.ReadFile(filepath.Join(p.home, "calls", "mail.jsonl"))
+	if err != nil || !bytes.Contains(receipts, []byte(`"outcome":"ok"`)) || !bytes.Contains(receipts, []byte(`"outcome":"refused"`)) || bytes.Contains(receipts, []byte("2028")) {
+		t.Errorf("receipts: %s %v", receipts, err)
+	}
+	if log := s.errs.String(); !strings.Contains(log, "mail: echo was called") || !strings.Contains(log, "MAIL_PASSWORD") {
+		t.Errorf("stderr: %s", log)
+	}
+	info, err := os.Stat(filepath.Join(p.home, "logs", "mail.log"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("log: %v %v", info, err)
+	}
+}
+
+func TestRunParkedWakes(t *testing.T) {
+	p := newPlace(t)
+	p.installMail()
+	p.do("secrets", "remove", "mail", "MAIL_PASSWORD")
+	s := p.run("mail")
+	s.expect(s.greet(), `"instructions":"Be kind."`, `"listChanged":true`, `"name":"skald-connectors"`)
+	s.expect(s.ask("tools/list", "{}"), `"tools":[]`)
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{}}`), "-32603", `"connector.auth_required"`, "connector mail has no credentials; run: skald-connectors auth mail")
+	s.expect(s.ask("resources/read", `{"uri":"connector://mail/status"}`), `\"state\":\"unauthorized\"`)
+
+	p.do("auth", "mail", "--secret-env", "MAIL_PASSWORD=THE_PASSWORD")
+	set := time.Now()
+	for !strings.Contains(s.next(), "notifications/tools/list_changed") {
+	}
+	if waited := time.Since(set); waited > 2*time.Second {
+		t.Errorf("it woke after %s", waited)
+	}
+	s.expect(s.ask("tools/list", "{}"), `"echo"`)
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{"text":"hi"}}`), `"text": "hi"`)
+
+	// A credential that is taken away parks the open session again.
+	p.do("secrets", "remove", "mail", "MAIL_PASSWORD")
+	gone := time.Now()
+	for !strings.Contains(s.ask("tools/call", `{"name":"echo","arguments":{}}`), "connector.auth_required") {
+		if time.Since(gone) > 5*time.Second {
+			t.Fatal("the session is not parked")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = s.in.Close()
+	if code := s.end(); code != exitDone {
+		t.Errorf("exit %d: %s", code, s.errs.String())
+	}
+	p.noCanary(s)
+}
+
+func TestRunRefusals(t *testing.T) {
+	p := newPlace(t)
+	p.installMail()
+	versions, err := filepath.Glob(filepath.Join(p.home, "connectors", "mail", "*", "server.py"))
+	if err != nil || len(versions) != 1 {
+		t.Fatal(versions, err)
+	}
+	works, err := filepath.Glob(filepath.Join(p.home, "work", "mail", "*", "server.py"))
+	if err != nil || len(works) != 1 {
+		t.Fatal(works, err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"nope"}, exitNotFound, `skald-connectors: connector.not_installed: "nope" is not installed; see what is installed with skald-connectors list`},
+		{[]string{}, exitUsage, "skald-connectors: connector.internal: run takes NAME; given: 0"},
+		{[]string{"mail", "--mode", "hosted"}, exitUsage, `skald-connectors: connector.internal: --mode "hosted": this program serves standalone only`},
+		{[]string{"mail", "--config-dir", "here"}, exitUsage, `skald-connectors: connector.internal: --config-dir "here" is not an absolute path`},
+		{[]string{"mail", "--nope"}, exitUsage, "skald-connectors: connector.internal: unknown flag: --nope; see skald-connectors run --help"},
+	} {
+		p.refused(c.code, c.want, c.args...)
+	}
+	appendTo(t, works[0], "#")
+	p.refused(exitUsage, `"server.py"`, "mail")
+	p.do("verify", "mail") // repairs it
+	appendTo(t, versions[0], "#")
+	p.refused(exitUsage, `skald-connectors: connector.changed: `, "mail")
+}
+
+// refused runs until the end and wants its code and its one line.
+func (p *place) refused(code int, want string, args ...string) {
+	p.t.Helper()
+	s := p.run(args...)
+	got := s.end()
+	errs := strings.TrimSuffix(s.errs.String(), "\n")
+	if got != code || !strings.Contains(errs, want) || strings.Contains(errs, "\n") || s.all.Len() > 0 {
+		p.t.Errorf("%q: exit %d, want %d; stdout %q; stderr %s", args, got, code, s.all.String(), errs)
+	}
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append(data, text...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunConnectorEnds(t *testing.T) {
+	p := newPlace(t)
+	p.installMail()
+	s := p.run("mail")
+	s.greet()
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{"text":"die"}}`), `"connector.internal"`)
+	if code := s.end(); code != exitConnector {
+		t.Errorf("exit %d", code)
+	}
+	lines := strings.Split(strings.TrimSpace(s.errs.String()), "\n")
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "skald-connectors: connector.internal: mail: ") }) {
+		t.Errorf("stderr: %s", s.errs.String())
+	}
+}
+
+func TestNothingOutlivesRun(t *testing.T) {
+	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
+		t.Skip("processes are found by /proc")
+	}
+	p := newPlace(t)
+	p.installMail()
+	for _, c := range []struct {
+		name string
+		end  func(*serving)
+		code int
+	}{
+		{"end of input", func(s *serving) { _ = s.in.Close() }, exitDone},
+		{"TERM", func(s *serving) { _ = s.cmd.Process.Signal(syscall.SIGTERM) }, exitDone},
+		{"INT", func(s *serving) { _ = s.cmd.Process.Signal(syscall.SIGINT) }, exitDone},
+		{"HUP", func(s *serving) { _ = s.cmd.Process.Signal(syscall.SIGHUP) }, exitDone},
+		{"KILL", func(s *serving) { _ = s.cmd.Process.Kill() }, -1},
+	} {
+		s := p.run("mail")
+		s.greet()
+		s.ask("tools/list", "{}")
+		if left := p.processes(); len(left) == 0 {
+			t.Fatal("the connector's process is not found while it runs")
+		}
+		c.end(s)
+		if code := s.end(); code != c.code {
+			t.Errorf("%s: exit %d: %s", c.name, code, s.errs.String())
+		}
+		for began := time.Now(); len(p.processes()) > 0; time.Sleep(20 * time.Millisecond) {
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("%s: left: %q", c.name, p.processes())
+			}
+		}
+	}
+}

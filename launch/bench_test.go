@@ -1,0 +1,181 @@
+package launch
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The figures are ratios to an anchor that runs in the same rounds (A B A B …):
+// relay, a Go program that only copies bytes between the same processes.
+
+// peer is a started process of this binary with its pipes.
+type peer struct {
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout *os.File
+	in     *bufio.Reader
+	id     int
+}
+
+func startEcho() *peer { return start("echo") }
+
+func start(role string) *peer {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	theirIn, stdin, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	stdout, theirOut, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, os.Stderr
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	theirIn.Close()
+	theirOut.Close()
+	return &peer{cmd: cmd, stdin: stdin, stdout: stdout, in: bufio.NewReaderSize(stdout, 1<<16)}
+}
+
+func (p *peer) end() {
+	p.stdin.Close()
+	io.Copy(io.Discard, p.stdout)
+	p.cmd.Wait()
+}
+
+// call sends one request and reads until its answer; it gives the lines read.
+func (p *peer) call(tool, arguments string) (lines int) {
+	p.id++
+	fmt.Fprintf(p.stdin, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", p.id, tool, arguments)
+	answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, p.id)
+	for {
+		head, err := p.in.Peek(len(answer))
+		if err != nil {
+			panic(err)
+		}
+		done := string(head) == answer
+		for {
+			_, err := p.in.ReadSlice('\n')
+			if err == nil {
+				break
+			}
+			if err != bufio.ErrBufferFull {
+				panic(err)
+			}
+		}
+		if lines++; done {
+			return lines
+		}
+	}
+}
+
+func (p *peer) greet() {
+	p.id++
+	fmt.Fprintf(p.stdin, `{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`+"\n", p.id)
+	if _, err := p.in.ReadString('\n'); err != nil {
+		panic(err)
+	}
+}
+
+// compare runs one job on relay and filter in turns, and reports the medians'
+// ratio; with p99 also that of the slowest hundredth.
+func compare(b *testing.B, secrets int, times int, job func(p *peer)) {
+	b.Helper()
+	roles := []string{"relay", fmt.Sprintf("filter %d", secrets)}
+	var peers []*peer
+	for _, role := range roles {
+		p := start(role)
+		p.greet()
+		job(p)
+		peers = append(peers, p)
+	}
+	taken := make([][]float64, len(roles))
+	for b.Loop() {
+		for i, p := range peers {
+			for range times {
+				began := time.Now()
+				job(p)
+				taken[i] = append(taken[i], float64(time.Since(began).Nanoseconds()))
+			}
+		}
+	}
+	for i, p := range peers {
+		slices.Sort(taken[i])
+		p.end()
+	}
+	at := func(i int, share float64) float64 { return taken[i][int(float64(len(taken[i]))*share)] }
+	cpu := func(i int) float64 {
+		return float64(peers[i].cmd.ProcessState.UserTime()+peers[i].cmd.ProcessState.SystemTime()) / float64(len(taken[i]))
+	}
+	b.ReportMetric(at(1, .5)/at(0, .5), "ratio")
+	b.ReportMetric(at(1, .99)/at(0, .99), "p99ratio")
+	b.ReportMetric(cpu(1)/cpu(0), "cpuratio")
+	b.ReportMetric(at(0, .5), "relay-ns")
+	b.ReportMetric(at(1, .5), "filter-ns")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkStart is the time from the start of the process to the answer to
+// initialize.
+func BenchmarkStart(b *testing.B) {
+	roles := []string{"relay", "filter 10"}
+	taken := make([][]float64, len(roles))
+	for b.Loop() {
+		for i, role := range roles {
+			began := time.Now()
+			p := start(role)
+			p.greet()
+			taken[i] = append(taken[i], float64(time.Since(began).Nanoseconds()))
+			p.end()
+		}
+	}
+	for i := range taken {
+		slices.Sort(taken[i])
+	}
+	b.ReportMetric(taken[1][len(taken[1])/2]/taken[0][len(taken[0])/2], "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+var secretCounts = []int{0, 1, 10, 100}
+
+func BenchmarkSmallCall(b *testing.B) {
+	for _, n := range secretCounts {
+		b.Run(fmt.Sprintf("secrets=%d", n), func(b *testing.B) {
+			compare(b, n, 200, func(p *peer) { p.call("small", `{"text":"ping"}`) })
+		})
+	}
+}
+
+func BenchmarkLargeReply(b *testing.B) {
+	for _, n := range secretCounts {
+		b.Run(fmt.Sprintf("secrets=%d", n), func(b *testing.B) {
+			compare(b, n, 10, func(p *peer) { p.call("big", `{}`) })
+		})
+	}
+}
+
+func BenchmarkNotifications(b *testing.B) {
+	for _, tool := range []string{"burst", "burst-batched"} {
+		for _, n := range []int{0, 10} {
+			b.Run(fmt.Sprintf("%s/secrets=%d", tool, n), func(b *testing.B) {
+				compare(b, n, 2, func(p *peer) {
+					if got := p.call(tool, `{"n":2000}`); got != 2001 {
+						b.Fatalf("%d lines of 2001", got)
+					}
+				})
+			})
+		}
+	}
+}
