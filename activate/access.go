@@ -88,6 +88,7 @@ func (t *trial) policy(a *Activator) sandbox.Policy {
 	for _, r := range t.runtimes {
 		p.Programs = append(p.Programs, r.Path)
 	}
+	p.Hidden = []string{a.Home}
 	p.Network.All = true
 	if perm := t.manifest.Permissions; perm != nil {
 		t.declared(&p, perm, a)

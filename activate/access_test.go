@@ -27,6 +27,9 @@ const declaredAccess = `,"permissions":{"network":{"hosts":["{ENV:HOST}:{ENV:POR
 func TestPolicy(t *testing.T) {
 	a := &Activator{Home: "/home/x", Environ: []string{"SSH_AUTH_SOCK=/run/agent"}}
 	silent := testTrial(t, "").policy(a)
+	if !slices.Equal(silent.Hidden, []string{"/home/x"}) {
+		t.Errorf("our own home is not hidden: %q", silent.Hidden)
+	}
 	if !silent.Network.All || silent.Loopback || len(silent.Read)+len(silent.Write) > 0 || silent.Agent != "" {
 		t.Errorf("silent: %+v", silent)
 	}

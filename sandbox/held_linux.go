@@ -3,6 +3,9 @@ package sandbox
 // refuses tells what of p cannot be held by the chosen back end, as an
 // *UnenforceableError, or nil.
 func (s *Sandbox) refuses(p Policy) error {
+	if err := p.reaches(); err != nil {
+		return err
+	}
 	if !p.Network.All {
 		if _, err := parseHosts(p.Network.Hosts); err != nil {
 			return err

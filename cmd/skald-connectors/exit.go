@@ -307,6 +307,8 @@ func machineCode(err error) (int, string, bool) {
 		return exitKeystore, diskHint, true
 	case errors.As(err, &key):
 		return exitKeystore, keystoreHint(key), true
+	case errors.As(err, &held) && held.Always:
+		return exitUnenforced, "name a folder of its own, beside the home folder of this program, in the settings or with --grant", true
 	case errors.As(err, &held):
 		return exitUnenforced, "install bubblewrap, or use a kernel with Landlock; --sandbox none starts it without any protection", true
 	case errors.As(err, &open):
