@@ -90,6 +90,7 @@ type Network struct {
 	// Hosts are "host:port" pairs, with "*." in front for any name below, or an
 	// address or range in CIDR form for the host. A name under a public domain that
 	// leads to a private address is refused unless that address is in Hosts too.
+	// With All only those of this machine matter: these ports of it are open.
 	Hosts []string
 }
 

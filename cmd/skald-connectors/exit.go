@@ -308,7 +308,7 @@ func machineCode(err error) (int, string, bool) {
 	case errors.As(err, &key):
 		return exitKeystore, keystoreHint(key), true
 	case errors.As(err, &held) && held.Always:
-		return exitUnenforced, "name a folder of its own, beside the home folder of this program, in the settings or with --grant", true
+		return exitUnenforced, "change what it says in the settings or with --grant: a folder of its own that is there, beside the home folder of this program, or HOST:PORT", true
 	case errors.As(err, &held):
 		return exitUnenforced, "install bubblewrap, or use a kernel with Landlock; --sandbox none starts it without any protection", true
 	case errors.As(err, &open):
