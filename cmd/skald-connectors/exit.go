@@ -235,7 +235,7 @@ func activationCode(err error) (int, string, bool) {
 			return exitRefused, "nothing was stored; it asks for no credentials, so its service may be out of reach: try again, or leave the test out with --no-verify", true
 		}
 		return exitRefused, "nothing was stored; run it again with the right values", true
-	case errors.As(err, &probe):
+	case !isUnenforced(err) && errors.As(err, &probe):
 		return exitConnector, "", true
 	case errors.As(err, &runtime):
 		return exitConnector, runtimeHint(runtime), true
@@ -352,4 +352,10 @@ func keystoreHint(e *keystore.Error) string {
 		return "leave --keystore away to use the recorded one"
 	}
 	return ""
+}
+
+// isUnenforced tells that nothing was started, since a protection does not hold.
+func isUnenforced(err error) bool {
+	_, is := errors.AsType[*sandbox.UnenforceableError](err)
+	return is
 }
