@@ -88,19 +88,23 @@ func (t *trial) policy(a *Activator) sandbox.Policy {
 	for _, r := range t.runtimes {
 		p.Programs = append(p.Programs, r.Path)
 	}
+	p.Hidden = []string{a.Home}
 	p.Network.All = true
 	if perm := t.manifest.Permissions; perm != nil {
 		t.declared(&p, perm, a)
 	}
+	if slices.Contains(t.withheld, Access{Kind: "network", Value: "all"}) {
+		p.Network = sandbox.Network{} // of the manifest's; what is granted by name comes on top
+	}
 	for _, x := range t.grants {
 		grant(&p, x, a)
 	}
-	// A host of this machine that the manifest or the user names is meant: only its
-	// port is open.
-	p.Loopback = p.Loopback || slices.ContainsFunc(p.Network.Hosts, isThisMachine)
 	for _, x := range t.withheld {
 		withhold(&p, x)
 	}
+	// A host of this machine that the manifest or the user names is meant: only its
+	// port is open. Asked last, since with no host left this would be every port.
+	p.Loopback = p.Loopback || !p.Network.All && slices.ContainsFunc(p.Network.Hosts, isThisMachine)
 	return p
 }
 
@@ -127,7 +131,7 @@ func isThisMachine(hostPort string) bool {
 		return false
 	}
 	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") || ip != nil && ip.IsLoopback()
 }
 
 func grant(p *sandbox.Policy, x Access, a *Activator) {
@@ -151,28 +155,37 @@ func grant(p *sandbox.Policy, x Access, a *Activator) {
 	}
 }
 
+// withhold takes x away again: a host in whatever spelling, a folder with what is in
+// it; what may not be read may not be written either.
 func withhold(p *sandbox.Policy, x Access) {
-	drop := func(list []string) []string {
-		return slices.DeleteFunc(list, func(s string) bool { return s == x.Value })
+	under := func(path string) bool {
+		return path == x.Value || strings.HasPrefix(path, x.Value+string(filepath.Separator))
 	}
 	switch x.Kind {
 	case "network":
 		if x.Value == "all" {
-			p.Network.All, p.Network.Hosts = false, nil
+			p.Network.All = false
 		} else {
-			p.Network.Hosts = drop(p.Network.Hosts)
+			p.Network.Hosts = slices.DeleteFunc(p.Network.Hosts, func(h string) bool { return sameHost(h, x.Value) })
 		}
 	case "loopback":
 		p.Loopback = false
+		p.Network.Hosts = slices.DeleteFunc(p.Network.Hosts, isThisMachine)
 	case "read":
-		p.Read = drop(p.Read)
+		p.Read, p.Write = slices.DeleteFunc(p.Read, under), slices.DeleteFunc(p.Write, under)
 	case "write":
-		p.Write = drop(p.Write)
+		p.Write = slices.DeleteFunc(p.Write, under)
 	case "browser":
 		p.Browser = false
 	case "agent":
 		p.Agent = ""
 	}
+}
+
+// sameHost compares two "host:port" as names are compared.
+func sameHost(a, b string) bool {
+	clean := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, ".:", ":")) }
+	return clean(a) == clean(b)
 }
 
 // agentSocket is the user's SSH agent.

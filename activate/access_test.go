@@ -1,6 +1,7 @@
 package activate
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -27,6 +28,9 @@ const declaredAccess = `,"permissions":{"network":{"hosts":["{ENV:HOST}:{ENV:POR
 func TestPolicy(t *testing.T) {
 	a := &Activator{Home: "/home/x", Environ: []string{"SSH_AUTH_SOCK=/run/agent"}}
 	silent := testTrial(t, "").policy(a)
+	if !slices.Equal(silent.Hidden, []string{"/home/x"}) {
+		t.Errorf("our own home is not hidden: %q", silent.Hidden)
+	}
 	if !silent.Network.All || silent.Loopback || len(silent.Read)+len(silent.Write) > 0 || silent.Agent != "" {
 		t.Errorf("silent: %+v", silent)
 	}
@@ -87,5 +91,34 @@ func TestRelaxations(t *testing.T) {
 	})
 	if want := []Access{{"network", "a.example:443"}, {"read", "/data/x"}, {"write", "/data/y"}}; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestWithheldGivesNothing: what is withheld never opens more than before, least
+// of all this machine as a whole; a host granted by name stays beside the network
+// withheld as a whole.
+func TestWithheldGivesNothing(t *testing.T) {
+	local := `,"permissions":{"network":{"hosts":["localhost:81","a.example.org:443"]},"filesystem":{"read":["/data/b"],"write":["/data/a"]}}`
+	all := Access{"network", "all"}
+	for _, c := range []struct {
+		name, declared   string
+		grants, withheld []Access
+		want             string // every host, loopback, hosts, read, write
+	}{
+		{"all of what is declared", local, nil, []Access{all}, "false false [] [/data/b] [/data/a]"},
+		{"the one local host", local, nil, []Access{{"network", "LocalHost.:81"}}, "false false [a.example.org:443] [/data/b] [/data/a]"},
+		{"this machine", local, nil, []Access{{"loopback", ""}}, "false false [a.example.org:443] [/data/b] [/data/a]"},
+		{"one host left", "", []Access{{"network", "127.0.0.1:81"}}, []Access{all}, "false true [127.0.0.1:81] [] []"},
+		{"one host besides", "", []Access{{"network", "127.0.0.1:81"}}, nil, "true false [127.0.0.1:81] [] []"},
+		{"granted and withheld", "", []Access{all, {"loopback", ""}}, []Access{all, {"loopback", ""}}, "false false [] [] []"},
+		{"a folder and what is in it", local, nil, []Access{{"read", "/data"}}, "false true [localhost:81 a.example.org:443] [] []"},
+		{"to write", local, nil, []Access{{"write", "/data/a"}}, "false true [localhost:81 a.example.org:443] [/data/b] []"},
+	} {
+		tr := testTrial(t, c.declared)
+		tr.grants, tr.withheld = c.grants, c.withheld
+		p := tr.policy(&Activator{Home: "/home/x"})
+		if got := fmt.Sprint(p.Network.All, p.Loopback, p.Network.Hosts, p.Read, p.Write); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }

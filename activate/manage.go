@@ -223,6 +223,7 @@ func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present
 	next := *present
 	next.Verify = a.verifyRef(p.outcome, failed)
 	next.Runtimes, next.Deps, next.UpdatedAt = t.runtimes, t.deps, a.Now().UTC()
+	t.recordSandbox(a, &next) // the back end may be another one since
 	if failed == nil {
 		next.AuthState = Ready
 		if err := a.acceptTools(t, p.probe, &next, present); err != nil {

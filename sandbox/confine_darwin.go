@@ -75,7 +75,12 @@ func (s *Sandbox) begin(p Policy, c Command, path string, pipes *pipes) (*child,
 	return ch, func() []Denial { remove(); return nil }, nil
 }
 
-func (s *Sandbox) refuses(p Policy) error { return seatbeltRefuses(p) }
+func (s *Sandbox) refuses(p Policy) error {
+	if err := p.reaches(); err != nil {
+		return err
+	}
+	return seatbeltRefuses(p)
+}
 
 func (s *Sandbox) allText(p Policy) string {
 	if p.Loopback {

@@ -204,6 +204,7 @@ func TestSentences(t *testing.T) {
 		{s, Policy{Network: Network{Hosts: []string{"imap.example.org:993", "smtp.example.org:465"}}}, "no access to your files, network only to imap.example.org:993 and smtp.example.org:465"},
 		{s, Policy{Network: Network{All: true}}, "no access to your files, network to every host but this machine, link-local and metadata addresses"},
 		{s, Policy{Network: Network{All: true}, Loopback: true, Read: []string{"/home/anna/Mail"}}, "of your files it reads only /home/anna/Mail, network to every host but link-local and metadata addresses"},
+		{s, Policy{Network: Network{All: true, Hosts: []string{"localhost:81", "a.example:1"}}}, "no access to your files, network to every host but link-local and metadata addresses, of this machine only to localhost:81"},
 		{s, Policy{Loopback: true, Read: []string{"/a"}, Write: []string{"/b", "/c"}}, "of your files it reads only /a and changes only /b and /c, network only to this machine itself"},
 		{s, Policy{Write: []string{"/b"}, Agent: "/run/a", Browser: true}, "of your files it reads and changes only /b, no network, a browser may confine its own pages, it may ask your SSH agent to sign"},
 		{alone, Policy{Network: Network{Hosts: []string{"a.example:1"}}}, "it is not started here: enforcing network only to a.example:1: Landlock gives no network of its own to filter, and bubblewrap does not work here: user namespaces are off"},

@@ -198,6 +198,9 @@ func containerNotHeld() []string {
 
 // containerRefuses tells what a container cannot hold.
 func containerRefuses(p Policy) error {
+	if err := p.reaches(); err != nil {
+		return err
+	}
 	switch {
 	case !p.Network.All && len(p.Network.Hosts) > 0:
 		return &UnenforceableError{What: "network only to " + listed(p.Network.Hosts), Why: "a container has the whole network or none"}

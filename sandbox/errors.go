@@ -42,6 +42,8 @@ func (e *StartError) Unwrap() error { return e.Err }
 type UnenforceableError struct {
 	What string // the part of the policy
 	Why  string // the cause in plain words
+	// Always tells that the policy itself is the cause: no back end would hold it.
+	Always bool
 }
 
 func (e *UnenforceableError) Error() string {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,11 +13,12 @@ import (
 // It is a subreaper: whoever loses its parent becomes its child, so none is lost.
 func endDescendants() {
 	for {
-		list := descendants(os.Getpid(), 0)
-		if len(list) == 0 {
+		// The lists of the kernel may leave one out while others end; only the kernel's
+		// word that there is no child left is the end.
+		if !hasChildren() {
 			return
 		}
-		for _, pid := range list {
+		for _, pid := range descendants(os.Getpid(), 0) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		for {
@@ -24,6 +26,20 @@ func endDescendants() {
 			if pid <= 0 && err != unix.EINTR {
 				break
 			}
+		}
+		time.Sleep(endPause)
+	}
+}
+
+// endPause lets the kernel end what was killed.
+const endPause = time.Millisecond
+
+// hasChildren tells whether this process has any child, also one to be reaped.
+func hasChildren() bool {
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err != unix.ECHILD
 		}
 	}
 }

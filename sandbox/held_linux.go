@@ -1,12 +1,15 @@
 package sandbox
 
+import "slices"
+
 // refuses tells what of p cannot be held by the chosen back end, as an
 // *UnenforceableError, or nil.
 func (s *Sandbox) refuses(p Policy) error {
-	if !p.Network.All {
-		if _, err := parseHosts(p.Network.Hosts); err != nil {
-			return err
-		}
+	if err := p.reaches(); err != nil {
+		return err
+	}
+	if _, err := parseHosts(p.Network.Hosts); err != nil {
+		return err
 	}
 	if onlyLoopback(p) && s.facts.Watch != "" {
 		return &UnenforceableError{What: "network only to this machine itself", Why: s.facts.Watch}
@@ -35,7 +38,16 @@ func (s *Sandbox) allText(p Policy) string {
 	case p.Loopback:
 		return "every host but link-local and metadata addresses"
 	}
+	if here := listed(slices.DeleteFunc(slices.Clone(p.Network.Hosts), func(h string) bool { return !namesThisMachine(h) })); here != "" {
+		return "every host but link-local and metadata addresses, of this machine only to " + here
+	}
 	return "every host but this machine, link-local and metadata addresses"
+}
+
+// namesThisMachine tells whether "host:port" is an address of this machine.
+func namesThisMachine(host string) bool {
+	r, err := parseHost(host)
+	return err == nil && (r.name == "localhost" && !r.below || r.prefix.IsValid() && r.prefix.Addr().IsLoopback() && r.prefix.IsSingleIP())
 }
 
 // notHeld lists what of p the chosen back end does not hold.

@@ -22,7 +22,7 @@ func parseHosts(hosts []string) ([]hostRule, error) {
 	for _, h := range hosts {
 		r, err := parseHost(h)
 		if err != nil {
-			return nil, &UnenforceableError{What: "network to " + quote(h), Why: err.Error()}
+			return nil, &UnenforceableError{What: "network to " + quote(h), Why: err.Error(), Always: true}
 		}
 		rules = append(rules, r)
 	}

@@ -66,7 +66,11 @@ type Policy struct {
 	// Read and Write are absolute paths of the person's files and folders; a
 	// writable path is readable too.
 	Read, Write []string
-	Network     Network
+	// Hidden are absolute paths that no path of Read and Write may be in or reach
+	// around: where this program keeps secrets and other connectors. Mode None does
+	// not hold it.
+	Hidden  []string
+	Network Network
 	// Loopback grants the machine's own loopback addresses. Where the network is
 	// filtered, those are the ports that Hosts names as "localhost:port".
 	Loopback bool
@@ -86,6 +90,7 @@ type Network struct {
 	// Hosts are "host:port" pairs, with "*." in front for any name below, or an
 	// address or range in CIDR form for the host. A name under a public domain that
 	// leads to a private address is refused unless that address is in Hosts too.
+	// With All only those of this machine matter: these ports of it are open.
 	Hosts []string
 }
 

@@ -61,7 +61,7 @@ func (s *Sandbox) spotsOf(p Policy, c Command, program string) (spots, error) {
 	for _, path := range slices.Concat(p.Own, p.Write) {
 		path = filepath.Clean(path)
 		if !filepath.IsAbs(path) || path == "/" || !exists(path) {
-			return sp, &UnenforceableError{What: "writing to " + quote(path), Why: whyNoSpot(path)}
+			return sp, &UnenforceableError{What: "writing to " + quote(path), Why: whyNoSpot(path), Always: true}
 		}
 		sp.write = both(sp.write, path)
 	}

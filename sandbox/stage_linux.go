@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -180,8 +181,10 @@ func guard(w *wire, o *orders) (int, error) {
 	signal.Notify(deaf, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	orphaned := make(chan os.Signal, 1)
 	signal.Notify(orphaned, orphanSignal)
+	ending := make(chan struct{})
 	go func() {
 		<-orphaned
+		close(ending)
 		endDescendants()
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
 	}()
@@ -198,7 +201,31 @@ func guard(w *wire, o *orders) (int, error) {
 	for _, fd := range []int{0, 1, 2} {
 		_ = unix.Close(fd) // its streams end with it
 	}
-	return await(pid), nil
+	code := await(pid)
+	stayFor(ending)
+	return code, nil
+}
+
+// orphanWait is far longer than the kernel takes from closing the files of a
+// killed parent to telling its death.
+const orphanWait = 200 * time.Millisecond
+
+// stayFor keeps the guard until it is through with what the program left, if the
+// parent is gone. A program that ends with its input ends a little before the
+// parent's death is told, and is itself the first that is ended then: without
+// this the guard would go with it, and the rest would live on.
+func stayFor(ending <-chan struct{}) {
+	for end := time.Now().Add(orphanWait); hasChildren() && time.Now().Before(end); {
+		select {
+		case <-ending:
+		case <-time.After(endPause):
+		}
+	}
+	select {
+	case <-ending:
+		select {} // ended by the other side, with all the rest
+	default:
+	}
 }
 
 // orphanSignal tells the guard that its parent is gone: the guard is started with

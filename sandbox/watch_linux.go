@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -230,6 +231,7 @@ func groupOf(thread int) int {
 // judgement makes the rule for a process that shares the machine's network:
 // everything but link-local and metadata addresses, or this machine only.
 func judgement(p Policy, nameservers []netip.Addr) func(netip.AddrPort) string {
+	named, _ := parseHosts(p.Network.Hosts) // refused before, where they cannot be read
 	return func(to netip.AddrPort) string {
 		addr := to.Addr().Unmap().WithZone("")
 		kind := special(addr)
@@ -239,6 +241,8 @@ func judgement(p Policy, nameservers []netip.Addr) func(netip.AddrPort) string {
 			}
 		}
 		switch {
+		case kind == kindLoopback && namesHere(named, addr, int(to.Port())):
+			return ""
 		case kind == kindLoopback && !p.Loopback:
 			return "this machine's own addresses are not granted"
 		case kind != kindLoopback && !p.Network.All:
@@ -248,6 +252,14 @@ func judgement(p Policy, nameservers []netip.Addr) func(netip.AddrPort) string {
 		}
 		return ""
 	}
+}
+
+// namesHere tells whether one of the hosts is this port of this machine.
+func namesHere(list []hostRule, addr netip.Addr, port int) bool {
+	return slices.ContainsFunc(list, func(r hostRule) bool {
+		here := r.name == "localhost" && !r.below && addr.IsLoopback() || r.prefix.IsValid() && r.prefix.Bits() == addr.BitLen() && r.prefix.Addr() == addr
+		return here && r.port == port
+	})
 }
 
 // nameservers reads the servers for names of this machine.

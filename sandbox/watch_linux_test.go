@@ -24,6 +24,10 @@ func TestSharedNetworkIsJudged(t *testing.T) {
 			at("127.0.0.1"): denied, at("0.0.0.0"): denied, at("[::ffff:127.0.0.1]"): denied, at("localhost"): denied, "169.254.169.254:80": denied, "[fe80::1]:80": denied, "100.100.100.200:80": denied}},
 		{"everything and this machine", Policy{Network: Network{All: true}, Loopback: true}, map[string]string{
 			at("127.0.0.1"): yes, at("localhost"): yes, "169.254.169.254:80": denied, "127.0.0.1:1": "ConnectionRefusedError 111"}},
+		{"everything and one port", Policy{Network: Network{All: true, Hosts: []string{at("127.0.0.1")}}}, map[string]string{
+			at("127.0.0.1"): yes, at("0.0.0.0"): denied, "127.0.0.1:1": denied, "127.0.0.2:1": denied, "169.254.169.254:80": denied}},
+		{"everything and one port by name", Policy{Network: Network{All: true, Hosts: []string{at("localhost")}}}, map[string]string{
+			at("127.0.0.1"): yes, at("localhost"): yes, "127.0.0.1:1": denied}},
 		{"this machine", Policy{Loopback: true}, map[string]string{
 			at("127.0.0.1"): yes, at("localhost"): yes, "169.254.169.254:80": denied, "10.0.0.1:80": denied, "8.8.8.8:53": denied, "example.org:80": "gaierror -3"}},
 	} {

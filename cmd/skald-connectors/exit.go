@@ -241,7 +241,7 @@ func activationCode(err error) (int, string, bool) {
 			return exitRefused, "nothing was stored; it asks for no credentials, so its service may be out of reach: try again, or leave the test out with --no-verify", true
 		}
 		return exitRefused, "nothing was stored; run it again with the right values", true
-	case errors.As(err, &probe):
+	case !isUnenforced(err) && errors.As(err, &probe):
 		return exitConnector, "", true
 	case errors.As(err, &runtime):
 		return exitConnector, runtimeHint(runtime), true
@@ -313,6 +313,8 @@ func machineCode(err error) (int, string, bool) {
 		return exitKeystore, diskHint, true
 	case errors.As(err, &key):
 		return exitKeystore, keystoreHint(key), true
+	case errors.As(err, &held) && held.Always:
+		return exitUnenforced, "change what it says in the settings or with --grant: a folder of its own that is there, beside the home folder of this program, or HOST:PORT", true
 	case errors.As(err, &held):
 		return exitUnenforced, "install bubblewrap, or use a kernel with Landlock; --sandbox none starts it without any protection", true
 	case errors.As(err, &open):
@@ -356,4 +358,10 @@ func keystoreHint(e *keystore.Error) string {
 		return "leave --keystore away to use the recorded one"
 	}
 	return ""
+}
+
+// isUnenforced tells that nothing was started, since a protection does not hold.
+func isUnenforced(err error) bool {
+	_, is := errors.AsType[*sandbox.UnenforceableError](err)
+	return is
 }
