@@ -69,10 +69,21 @@ func TestRunEqualsDirect(t *testing.T) {
 	}
 }
 
+// findPeer looks for a program of an npm package in the folder that CI installs
+// into, then in PATH.
+func findPeer(name string) (string, error) {
+	if dir := os.Getenv("SKALD_TEST_CLIENTS"); dir != "" {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return exec.LookPath(name)
+}
+
 // TestEverything holds the answers of the reference server with all features,
 // through run, against its own.
 func TestEverything(t *testing.T) {
-	script, err := exec.LookPath("mcp-server-everything")
+	script, err := findPeer("mcp-server-everything")
 	if err == nil {
 		script, err = filepath.EvalSymlinks(script)
 	}
@@ -184,9 +195,9 @@ func withoutTitles(t *testing.T, list string) string {
 
 // TestInspector lets the inspector of the protocol's authors be the client.
 func TestInspector(t *testing.T) {
-	inspector, err := exec.LookPath("mcp-inspector")
+	inspector, err := findPeer("mcp-inspector")
 	if err != nil {
-		t.Skip("mcp-inspector is not here (npm package @modelcontextprotocol/inspector)")
+		t.Skip("mcp-inspector is not here (npm package @modelcontextprotocol/inspector; it wants Node 22, which not every platform has)")
 	}
 	p := newPlace(t)
 	p.installMail()
