@@ -27,7 +27,7 @@ func endDescendants() {
 				break
 			}
 		}
-		time.Sleep(endPause)
+		<-time.After(endPause)
 	}
 }
 
