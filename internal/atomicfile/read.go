@@ -25,7 +25,7 @@ func (e *UnsafeError) Error() string { return fmt.Sprintf("%q is not safe to use
 // file, a file of another user, and one that its group or everybody can write. A
 // file that is not there gives an error that wraps fs.ErrNotExist.
 func Read(path string, limit int64) ([]byte, error) {
-	data, err := read(path, limit)
+	data, err := read(path, limit, readTries)
 	if err != nil {
 		var unsafe *UnsafeError
 		if errors.As(err, &unsafe) {
@@ -36,7 +36,10 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-func read(path string, limit int64) ([]byte, error) {
+// readTries is how often a file may be replaced while it is being opened.
+const readTries = 10
+
+func read(path string, limit int64, tries int) ([]byte, error) {
 	before, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -54,6 +57,9 @@ func read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !os.SameFile(before, fi) {
+		if tries > 1 { // a writer of ours replaced it whole in between
+			return read(path, limit, tries-1)
+		}
 		return nil, &UnsafeError{Path: path, Why: "it was exchanged while it was opened"}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
