@@ -25,6 +25,7 @@ const modulePath = "skald-connectors"
 var levels = map[string]int{
 	"cmd/skald-connectors": 8,
 	"activate":             7,
+	"activate/record":      6, // what is true of each activation, on disk
 	"login":                6, "serve": 6,
 	"install": 5, "form": 5, "launch": 5, "catalog": 5,
 	"install/deps": 4, // reads lists of packages and starts npm and pip; install keeps what they make

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/internal/atomicfile"
 )
 
@@ -29,8 +30,8 @@ func (a *Activator) Tools(ctx context.Context, name string, fresh bool) ([]Defin
 	if err != nil || !fresh {
 		return accepted, err
 	}
-	var p *Probe
-	err = a.onRecord(ctx, name, func(present *Record) error {
+	var p *record.Probe
+	err = a.onRecord(ctx, name, func(present *record.Record) error {
 		rec = present
 		p, err = a.probeStored(ctx, present, nil)
 		return err
@@ -41,20 +42,20 @@ func (a *Activator) Tools(ctx context.Context, name string, fresh bool) ([]Defin
 	return compareTools(rec, accepted, p), nil
 }
 
-func (a *Activator) accepted(rec *Record) ([]Definition, error) {
-	file, err := a.readTools(rec.Name)
+func (a *Activator) accepted(rec *record.Record) ([]Definition, error) {
+	definitions, err := a.definitions().Read(rec.Name)
 	if err != nil {
 		return nil, err
 	}
 	out := []Definition{}
 	for _, t := range rec.Tools {
-		out = append(out, Definition{Name: t.Name, Title: t.Title, Granted: rec.Grant.Allows(t.Name), Was: file.Definitions[t.Digest]})
+		out = append(out, Definition{Name: t.Name, Title: t.Title, Granted: rec.Grant.Allows(t.Name), Was: definitions[t.Digest]})
 	}
 	return out, nil
 }
 
 // compareTools puts what the server says now beside what was accepted.
-func compareTools(rec *Record, accepted []Definition, p *Probe) []Definition {
+func compareTools(rec *record.Record, accepted []Definition, p *record.Probe) []Definition {
 	for i, t := range rec.Tools {
 		accepted[i].Held = true
 		for _, now := range p.Tools {
@@ -64,7 +65,7 @@ func compareTools(rec *Record, accepted []Definition, p *Probe) []Definition {
 		}
 	}
 	for _, now := range p.Tools {
-		known := slices.ContainsFunc(rec.Tools, func(t ToolRef) bool { return t.Name == now.Name })
+		known := slices.ContainsFunc(rec.Tools, func(t record.ToolRef) bool { return t.Name == now.Name })
 		if !known {
 			accepted = append(accepted, Definition{Name: now.Name, Title: now.Title, Granted: rec.Grant.Allows(now.Name), Now: now.Raw, Held: true})
 		}
@@ -74,7 +75,7 @@ func compareTools(rec *Record, accepted []Definition, p *Probe) []Definition {
 
 // probeStored starts the server of an installed activation once, with its stored
 // values; then commit, which may be nil, is called with the trial.
-func (a *Activator) probeStored(ctx context.Context, rec *Record, commit func(*trial, *Probe) error) (*Probe, error) {
+func (a *Activator) probeStored(ctx context.Context, rec *record.Record, commit func(*trial, *record.Probe) error) (*record.Probe, error) {
 	t, err := a.resume(ctx, rec, false)
 	if err != nil {
 		return nil, err
@@ -99,21 +100,21 @@ func (a *Activator) probeStored(ctx context.Context, rec *Record, commit func(*t
 
 // AcceptTools starts the server once and accepts its tools as they are now.
 func (a *Activator) AcceptTools(ctx context.Context, name string) error {
-	return a.onRecord(ctx, name, func(present *Record) error {
-		_, err := a.probeStored(ctx, present, func(t *trial, p *Probe) error {
+	return a.onRecord(ctx, name, func(present *record.Record) error {
+		_, err := a.probeStored(ctx, present, func(t *trial, p *record.Probe) error {
 			unlock, err := a.lockCommit(ctx)
 			if err != nil {
 				return err
 			}
 			defer unlock()
 			a.step("write-tools")
-			if err := a.writeTools(name, p.Tools, present); err != nil {
+			if err := a.definitions().Write(name, p.Tools, present); err != nil {
 				return err
 			}
 			next := *present
 			next.Tools, next.Probe, next.UpdatedAt = toolRefs(t.manifest, p.Tools, next.Grant), p, a.Now().UTC()
 			a.step("write-record")
-			return a.Records().write(&next)
+			return a.Records().Write(&next)
 		})
 		return err
 	})
@@ -122,8 +123,8 @@ func (a *Activator) AcceptTools(ctx context.Context, name string) error {
 // LimitTools changes which tools are let through. deny keeps tools back. allow
 // takes tools out of that list; where only listed tools are let through it adds
 // to that list. Errors: *GrantError for a tool that the connector does not have.
-func (a *Activator) LimitTools(ctx context.Context, name string, allow, deny []string) (rec *Record, err error) {
-	err = a.onRecord(ctx, name, func(present *Record) error {
+func (a *Activator) LimitTools(ctx context.Context, name string, allow, deny []string) (rec *record.Record, err error) {
+	err = a.onRecord(ctx, name, func(present *record.Record) error {
 		if unknown := unknownTools(present.Tools, slices.Concat(allow, deny)); len(unknown) > 0 {
 			return &GrantError{Connector: name, Unknown: unknown, Has: toolNamesOf(present.Tools)}
 		}
@@ -141,13 +142,13 @@ func (a *Activator) LimitTools(ctx context.Context, name string, allow, deny []s
 		next.UpdatedAt = a.Now().UTC()
 		a.step("write-record")
 		rec = &next
-		return a.Records().write(&next)
+		return a.Records().Write(&next)
 	})
 	return rec, err
 }
 
-func changedGrant(g Grant, allow, deny []string) Grant {
-	out := Grant{Allow: slices.Clone(g.Allow)}
+func changedGrant(g record.Grant, allow, deny []string) record.Grant {
+	out := record.Grant{Allow: slices.Clone(g.Allow)}
 	for _, t := range slices.Concat(g.Deny, deny) {
 		if !slices.Contains(allow, t) && !slices.Contains(out.Deny, t) {
 			out.Deny = append(out.Deny, t)
@@ -161,13 +162,13 @@ func changedGrant(g Grant, allow, deny []string) Grant {
 	return out
 }
 
-func unknownTools(has []ToolRef, names []string) []string {
+func unknownTools(has []record.ToolRef, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool {
-		return slices.ContainsFunc(has, func(t ToolRef) bool { return t.Name == n })
+		return slices.ContainsFunc(has, func(t record.ToolRef) bool { return t.Name == n })
 	})
 }
 
-func toolNamesOf(tools []ToolRef) []string {
+func toolNamesOf(tools []record.ToolRef) []string {
 	out := make([]string, len(tools))
 	for i, t := range tools {
 		out[i] = t.Name

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/install"
 	"skald-connectors/internal/atomicfile"
@@ -77,7 +78,9 @@ type Activator struct {
 }
 
 // Records gives access to the records.
-func (a *Activator) Records() Records { return OpenRecords(a.Home) }
+func (a *Activator) Records() record.Store { return record.Open(a.Home) }
+
+func (a *Activator) definitions() record.Definitions { return record.OpenDefinitions(a.Home) }
 
 func (a *Activator) step(name string) {
 	if a.Step != nil {
@@ -124,12 +127,12 @@ type trial struct {
 	manifest *manifest.Manifest
 	files    []manifest.File
 	values   *values
-	runtimes []Runtime
-	trees    []*install.Tree // its dependencies
-	treeDirs []string        // where those are
-	deps     []DepsRef       // the same for the record
-	release  func()          // lets a sweep at trees that no record names; nil = none
-	dir      string          // where it runs
+	runtimes []record.Runtime
+	trees    []*install.Tree  // its dependencies
+	treeDirs []string         // where those are
+	deps     []record.DepsRef // the same for the record
+	release  func()           // lets a sweep at trees that no record names; nil = none
+	dir      string           // where it runs
 	box      *sandbox.Sandbox
 	grants   []Access // by the user, beyond the manifest
 	withheld []Access // by the user, from what the manifest asks for
@@ -177,11 +180,11 @@ func (t *trial) absolute(list []string) []string {
 
 // proof is what prove found out.
 type proof struct {
-	state   State
+	state   record.State
 	outcome Outcome
-	failed  error      // why it is only pending
-	probe   *Probe     // nil when saved without one
-	verify  *VerifyRef // what the record keeps saying when nothing ran
+	failed  error             // why it is only pending
+	probe   *record.Probe     // nil when saved without one
+	verify  *record.VerifyRef // what the record keeps saying when nothing ran
 }
 
 // prove tries the values until they pass, or the person decides otherwise.
@@ -219,7 +222,7 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 			ask = false
 			t.grants = append(t.grants, Relaxations(err)...)
 		case SavePending:
-			p.state, p.failed = Pending, err
+			p.state, p.failed = record.Pending, err
 			return p, nil
 		default:
 			return proof{}, err
@@ -251,7 +254,7 @@ func (a *Activator) noteShort(t *trial) {
 // try runs verify and the probe once. On failure the proof holds what is known
 // so far, for saving as pending.
 func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, error) {
-	p := proof{state: Ready}
+	p := proof{state: record.Ready}
 	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
 		return p, err
 	}

@@ -1,29 +1,23 @@
 package activate
 
-import "skald-connectors/manifest"
+import (
+	"skald-connectors/activate/record"
+	"skald-connectors/manifest"
+)
 
 // The record has shapes of its own, so that a change of the manifest's types
 // never changes what is on disk.
 
-func pinsOf(files []manifest.File) []FilePin {
-	out := make([]FilePin, len(files))
+func pinsOf(files []manifest.File) []record.FilePin {
+	out := make([]record.FilePin, len(files))
 	for i, f := range files {
-		out[i] = FilePin(f)
+		out[i] = record.FilePin(f)
 	}
 	return out
 }
 
-// Pins gives the record's files in the shape that other packages work with.
-func (r *Record) Pins() []manifest.File {
-	out := make([]manifest.File, len(r.Files))
-	for i, f := range r.Files {
-		out[i] = manifest.File(f)
-	}
-	return out
-}
-
-func serverRef(s manifest.Server) ServerRef {
-	return ServerRef{Command: s.Command, Args: s.Args, Env: pairs(s.Env), URL: s.URL, Transport: s.Transport, Headers: pairs(s.Headers)}
+func serverRef(s manifest.Server) record.ServerRef {
+	return record.ServerRef{Command: s.Command, Args: s.Args, Env: pairs(s.Env), URL: s.URL, Transport: s.Transport, Headers: pairs(s.Headers)}
 }
 
 func pairs(vars []manifest.EnvVar) [][2]string {
@@ -34,13 +28,13 @@ func pairs(vars []manifest.EnvVar) [][2]string {
 	return out
 }
 
-func authRef(a manifest.Auth) AuthRef {
-	ref := AuthRef{Type: a.Type, Provider: a.Provider, Delivery: a.Delivery, Param: a.Param, Scopes: a.Scopes}
+func authRef(a manifest.Auth) record.AuthRef {
+	ref := record.AuthRef{Type: a.Type, Provider: a.Provider, Delivery: a.Delivery, Param: a.Param, Scopes: a.Scopes}
 	if ref.Type == "" {
 		ref.Type = "none"
 	}
 	if a.Deliver != nil {
-		d := DeliverRef(*a.Deliver)
+		d := record.DeliverRef(*a.Deliver)
 		ref.Deliver = &d
 	}
 	return ref

@@ -2,7 +2,6 @@ package activate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/install"
 	"skald-connectors/install/deps"
 	"skald-connectors/manifest"
@@ -36,7 +36,7 @@ type packageOptions struct {
 
 // readDeps reads what the connector depends on from its checked bytes, and finds what
 // installs it.
-func (a *Activator) readDeps(ctx context.Context, m *manifest.Manifest, open func(string) (io.ReadCloser, error), runtimes []Runtime) ([]Dependency, error) {
+func (a *Activator) readDeps(ctx context.Context, m *manifest.Manifest, open func(string) (io.ReadCloser, error), runtimes []record.Runtime) ([]Dependency, error) {
 	sets, err := deps.Load(m, open)
 	if err != nil {
 		return nil, err
@@ -53,12 +53,12 @@ func (a *Activator) readDeps(ctx context.Context, m *manifest.Manifest, open fun
 }
 
 // findTool finds the interpreter that the packages are for and its installer.
-func (a *Activator) findTool(ctx context.Context, m *manifest.Manifest, s deps.Set, runtimes []Runtime) (*deps.Tool, error) {
+func (a *Activator) findTool(ctx context.Context, m *manifest.Manifest, s deps.Set, runtimes []record.Runtime) (*deps.Tool, error) {
 	program := s.Ecosystem.Runtime()
-	i := slices.IndexFunc(runtimes, func(r Runtime) bool {
+	i := slices.IndexFunc(runtimes, func(r record.Runtime) bool {
 		return r.Program == program || s.Ecosystem == deps.Pip && isPython(r.Program)
 	})
-	var r Runtime
+	var r record.Runtime
 	var err error
 	if i >= 0 {
 		r = runtimes[i]
@@ -72,13 +72,13 @@ func (a *Activator) findTool(ctx context.Context, m *manifest.Manifest, s deps.S
 	if err != nil {
 		return nil, err
 	}
-	finder := deps.Finder{Sandbox: plain, Environ: a.Environ, Base: a.toolEnviron([]Runtime{r}), Home: a.UserHome}
+	finder := deps.Finder{Sandbox: plain, Environ: a.Environ, Base: a.toolEnviron([]record.Runtime{r}), Home: a.UserHome}
 	return finder.Find(ctx, s.Ecosystem, deps.Interpreter{Path: r.Path, Version: r.Version})
 }
 
 // toolEnviron is what npm and pip are started with: made from nothing, without a value
 // of any connector.
-func (a *Activator) toolEnviron(runtimes []Runtime) []string {
+func (a *Activator) toolEnviron(runtimes []record.Runtime) []string {
 	return baseEnviron(a.Environ, a.UserHome, runtimes).list()
 }
 
@@ -92,7 +92,7 @@ func (a *Activator) installDeps(ctx context.Context, t *trial, list []Dependency
 		}
 		t.trees = append(t.trees, tree)
 		t.treeDirs = append(t.treeDirs, a.Store.TreeDir(tree.Hash))
-		t.deps = append(t.deps, DepsRef{Ecosystem: string(d.Ecosystem), Hash: tree.Hash, When: tree.When, From: d.From, Locked: tree.Locked,
+		t.deps = append(t.deps, record.DepsRef{Ecosystem: string(d.Ecosystem), Hash: tree.Hash, When: tree.When, From: d.From, Locked: tree.Locked,
 			Scripts: o.allowScripts, Ran: tree.Ran, Packages: tree.Packages, Start: tree.Start})
 	}
 	return nil
@@ -107,7 +107,7 @@ func (a *Activator) tree(ctx context.Context, t *trial, d Dependency, o packageO
 		Set: d.Set, Now: a.Now,
 		Options: deps.Options{
 			Sandbox: t.box, Tool: d.Tool, Timeout: o.timeout, AllowScripts: o.allowScripts, Step: a.Step, Say: a.Say,
-			Base: a.toolEnviron([]Runtime{{Path: d.Tool.Path}}),
+			Base: a.toolEnviron([]record.Runtime{{Path: d.Tool.Path}}),
 		},
 		Waiting: func(holder string) {
 			a.say("waiting for another skald-connectors that installs the same packages (%s)", holder)
@@ -148,27 +148,10 @@ func (t *trial) start() *deps.Start {
 	return nil
 }
 
-// trees names the trees of a record, and those of the version that it keeps for a
-// rollback.
-func (r *Record) trees() []string {
-	list := r.Deps
-	var previous struct {
-		Deps []DepsRef `json:"deps"`
-	}
-	if json.Unmarshal(r.Previous, &previous) == nil {
-		list = slices.Concat(list, previous.Deps)
-	}
-	var out []string
-	for _, d := range list {
-		out = append(out, d.Hash)
-	}
-	return out
-}
-
 // resumeDeps makes sure that the dependencies of an installed activation are here and
 // were made for the interpreter that is; else they are built again from the files that
 // the record vouches for.
-func (a *Activator) resumeDeps(ctx context.Context, t *trial, rec *Record) error {
+func (a *Activator) resumeDeps(ctx context.Context, t *trial, rec *record.Record) error {
 	if len(rec.Deps) == 0 || a.adopt(t, rec) {
 		return nil
 	}
@@ -200,7 +183,7 @@ func (t *trial) drop() {
 }
 
 // adopt takes the trees that the record names; false when one is not usable.
-func (a *Activator) adopt(t *trial, rec *Record) bool {
+func (a *Activator) adopt(t *trial, rec *record.Record) bool {
 	var trees []*install.Tree
 	var dirs []string
 	for _, d := range rec.Deps {
@@ -217,7 +200,7 @@ func (a *Activator) adopt(t *trial, rec *Record) bool {
 // madeFor tells whether a tree fits the interpreter that was found: the same major
 // version of node, the same minor version of Python, by which both name their binary
 // interfaces. A tree for a runtime that is not among them is taken as it is.
-func (a *Activator) madeFor(tree *install.Tree, runtimes []Runtime) bool {
+func (a *Activator) madeFor(tree *install.Tree, runtimes []record.Runtime) bool {
 	name, was, _ := strings.Cut(tree.Runtime, " ")
 	for _, r := range runtimes {
 		if r.Program == name || name == "python3" && isPython(r.Program) {

@@ -1,11 +1,10 @@
 package activate
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/install"
 	"skald-connectors/install/deps"
 )
@@ -29,26 +28,8 @@ func TestTreesFitTheirInterpreter(t *testing.T) {
 		if strings.HasPrefix(row.tree, "python") {
 			tree.Ecosystem = deps.Pip
 		}
-		if got := a.madeFor(tree, []Runtime{{Program: row.program, Version: row.version}}); got != row.fits {
+		if got := a.madeFor(tree, []record.Runtime{{Program: row.program, Version: row.version}}); got != row.fits {
 			t.Errorf("%s for %s %s: %t", row.tree, row.program, row.version, got)
 		}
-	}
-}
-
-// TestRecordNamesItsTrees, those of the version kept for a rollback too: a sweep leaves
-// both alone.
-func TestRecordNamesItsTrees(t *testing.T) {
-	rec := &Record{Deps: []DepsRef{{Ecosystem: "npm", Hash: "one"}, {Ecosystem: "pip", Hash: "two"}}, Previous: json.RawMessage(`{"deps":[{"hash":"three"}]}`)}
-	if got := rec.trees(); !slices.Equal(got, []string{"one", "two", "three"}) {
-		t.Errorf("trees %v", got)
-	}
-	rec.Previous = nil
-	data, err := json.Marshal(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back Record
-	if err := json.Unmarshal(data, &back); err != nil || len(back.extra) != 0 || !slices.Equal(back.trees(), []string{"one", "two"}) {
-		t.Errorf("read back %v %v, %v", back.trees(), back.extra, err)
 	}
 }

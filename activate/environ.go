@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/install/deps"
 	"skald-connectors/manifest"
 )
@@ -46,7 +47,7 @@ func (e *environ) list() []string {
 
 // baseEnviron takes the passed variables out of ours, puts the interpreters'
 // folders in front of PATH and gives the connector a home of its own.
-func baseEnviron(ours []string, home string, runtimes []Runtime) *environ {
+func baseEnviron(ours []string, home string, runtimes []record.Runtime) *environ {
 	e := &environ{values: map[string]string{}}
 	path := ""
 	for _, kv := range ours {
@@ -77,7 +78,7 @@ func containsFold(list []string, name string) bool {
 // connector started from a desktop with a poor PATH finds what it was
 // activated with. Relative and empty parts are dropped: they name whatever
 // folder the connector happens to be in.
-func withFolders(runtimes []Runtime, path string) string {
+func withFolders(runtimes []record.Runtime, path string) string {
 	var parts []string
 	add := func(dir string) {
 		if filepath.IsAbs(dir) && !slices.Contains(parts, dir) {
@@ -184,7 +185,7 @@ func serverArgv(t *trial) ([]string, error) {
 	return argv, nil
 }
 
-func commandPath(command string, files []manifest.File, runtimes []Runtime, dir string) string {
+func commandPath(command string, files []manifest.File, runtimes []record.Runtime, dir string) string {
 	for _, r := range runtimes {
 		if r.Program == command {
 			return r.Path

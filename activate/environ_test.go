@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 )
@@ -39,7 +40,7 @@ func TestConnectorEnviron(t *testing.T) {
 	m := parse(t, envManifest)
 	ours := []string{"PATH=/usr/bin:.::/bin", "HOME=/home/me", "USER=me", "LC_ALL=de_DE.UTF-8", "https_proxy=http://p:1", "SSL_CERT_FILE=/ca.pem",
 		"GITHUB_TOKEN=leak", "LD_PRELOAD=/evil.so", "NODE_OPTIONS=--inspect", "DBUS_SESSION_BUS_ADDRESS=unix:x", "SSH_AUTH_SOCK=/s", "TMPDIR=/tmp", "XDG_RUNTIME_DIR=/run/user/1"}
-	base := baseEnviron(ours, "/state/c/home", []Runtime{{Program: "python3", Path: "/opt/py/bin/python3"}})
+	base := baseEnviron(ours, "/state/c/home", []record.Runtime{{Program: "python3", Path: "/opt/py/bin/python3"}})
 	env, undeclared := connectorEnviron(base, m, filledValues(m), "/work/c")
 	want := []string{
 		"USER=me", "LC_ALL=de_DE.UTF-8", "https_proxy=http://p:1", "SSL_CERT_FILE=/ca.pem", "TMPDIR=/tmp",
@@ -69,7 +70,7 @@ func TestKeyDeliveredByEnv(t *testing.T) {
 func TestServerArgv(t *testing.T) {
 	m := parse(t, envManifest)
 	files := []manifest.File{{Path: "server.py"}, {Path: "lib/x"}}
-	argv, err := serverArgv(&trial{manifest: m, files: files, values: filledValues(m), runtimes: []Runtime{{Program: "python3", Path: "/opt/py/bin/python3"}}, dir: "/work/c"})
+	argv, err := serverArgv(&trial{manifest: m, files: files, values: filledValues(m), runtimes: []record.Runtime{{Program: "python3", Path: "/opt/py/bin/python3"}}, dir: "/work/c"})
 	if want := []string{"/opt/py/bin/python3", "/work/c/server.py", "--host", "h.example.org", "-x"}; err != nil || !slices.Equal(argv, want) {
 		t.Errorf("%q (%v), want %q", argv, err, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
@@ -24,7 +25,7 @@ type Request struct {
 	// AllowScripts lets install scripts of packages run and sources be built.
 	AllowScripts bool
 	DepsTimeout  time.Duration // of npm and pip; 0 = 300 s
-	Grant        Grant
+	Grant        record.Grant
 	Mode         string // the sandbox mode that was asked for
 	// Grants and Withheld are the user's changes to what the manifest asks for.
 	Grants, Withheld []Access
@@ -83,7 +84,7 @@ func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]G
 
 // Install makes the planned activation. The record is written last; before it,
 // every error and every kill leaves the machine as it was.
-func (a *Activator) Install(ctx context.Context, r Request) (*Record, error) {
+func (a *Activator) Install(ctx context.Context, r Request) (*record.Record, error) {
 	name := r.Plan.Name
 	if err := r.agreesWithPlan(); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (r *Request) agreesWithPlan() error {
 	return nil
 }
 
-func (a *Activator) installStaged(ctx context.Context, r Request, stage *install.Stage) (*Record, error) {
+func (a *Activator) installStaged(ctx context.Context, r Request, stage *install.Stage) (*record.Record, error) {
 	dir, err := stage.Work(r.Plan.Name)
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 		return nil, err
 	}
 	if p.probe != nil {
-		if unknown := unknownGrants(r.Grant, p.probe.Tools); len(unknown) > 0 {
+		if unknown := r.Grant.Unknown(p.probe.Tools); len(unknown) > 0 {
 			return nil, grantError(m.ID, unknown, p.probe)
 		}
 	}
@@ -187,7 +188,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	return rec, nil
 }
 
-func grantError(connector string, unknown []string, p *Probe) error {
+func grantError(connector string, unknown []string, p *record.Probe) error {
 	e := &GrantError{Connector: connector, Unknown: unknown}
 	for _, t := range p.Tools {
 		e.Has = append(e.Has, t.Name)
@@ -205,21 +206,21 @@ func (a *Activator) needsForm(t *trial, given map[string]Given) bool {
 }
 
 // newRecord fills in what the bundle and the index say.
-func newRecord(r Request) *Record {
+func newRecord(r Request) *record.Record {
 	m, ix := r.Bundle.Manifest(), r.Bundle.Index()
-	return &Record{
+	return &record.Record{
 		Name: r.Plan.Name, Connector: m.ID, VersionString: m.VersionString,
-		Index: IndexRef{URL: ix.Location(), Digest: ix.Digest()}, Files: pinsOf(r.Bundle.Files()),
+		Index: record.IndexRef{URL: ix.Location(), Digest: ix.Digest()}, Files: pinsOf(r.Bundle.Files()),
 		Type: m.Type, Scope: m.Scope,
 		Auth:      authRef(m.Auth),
-		MCPConfig: serverRef(m.Server), Grant: r.Grant, Sandbox: SandboxRef{Mode: r.Mode}, Mounts: []MountRef{},
+		MCPConfig: serverRef(m.Server), Grant: r.Grant, Sandbox: record.SandboxRef{Mode: r.Mode}, Mounts: []record.MountRef{},
 	}
 }
 
 // commit makes the proof true: vault generation, tool definitions, record. The
 // caller holds the commit lock and the activation's lock. present is the
 // record that is replaced, nil on a first install.
-func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, present *Record) error {
+func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *record.Record, present *record.Record) error {
 	if err := a.commitSecrets(ctx, t, rec); err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, 
 		return context.Cause(ctx)
 	}
 	a.step("write-record")
-	if err := a.Records().write(rec); err != nil {
+	if err := a.Records().Write(rec); err != nil {
 		return err
 	}
 	a.step("remove-old-vault")
@@ -253,10 +254,10 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *Record, 
 }
 
 // recordSandbox writes down what was asked for and what holds here.
-func (t *trial) recordSandbox(a *Activator, rec *Record) {
+func (t *trial) recordSandbox(a *Activator, rec *record.Record) {
 	policy := t.policy(a)
 	enforced := t.box.Enforced(policy)
-	rec.Sandbox = SandboxRef{
+	rec.Sandbox = record.SandboxRef{
 		Mode: rec.Sandbox.Mode, Backend: string(enforced.Mode), Enforced: enforced.Sentence, NotHeld: enforced.NotHeld,
 		Network: policy.Network.Hosts, Paths: slices.Concat(policy.Read, policy.Write), Grants: texts(t.grants), Withheld: texts(t.withheld),
 	}
@@ -268,12 +269,12 @@ func (t *trial) recordSandbox(a *Activator, rec *Record) {
 // acceptTools takes the probed tool definitions for the accepted ones when none
 // were accepted yet. Later ones are only compared: what changed is said, and
 // what was accepted stays on record.
-func (a *Activator) acceptTools(t *trial, p *Probe, rec, present *Record) error {
+func (a *Activator) acceptTools(t *trial, p *record.Probe, rec, present *record.Record) error {
 	switch {
 	case p == nil:
 	case present == nil || len(present.Tools) == 0:
 		a.step("write-tools")
-		if err := a.writeTools(t.name, p.Tools, present); err != nil {
+		if err := a.definitions().Write(t.name, p.Tools, present); err != nil {
 			return err
 		}
 		rec.Tools, rec.Probe = toolRefs(t.manifest, p.Tools, rec.Grant), p
@@ -283,16 +284,16 @@ func (a *Activator) acceptTools(t *trial, p *Probe, rec, present *Record) error 
 		}
 	}
 	if rec.Tools == nil {
-		rec.Tools = []ToolRef{}
+		rec.Tools = []record.ToolRef{}
 	}
 	return nil
 }
 
 // commitSecrets writes the secrets as a new generation of the vault, which no
 // record names yet.
-func (a *Activator) commitSecrets(ctx context.Context, t *trial, rec *Record) error {
+func (a *Activator) commitSecrets(ctx context.Context, t *trial, rec *record.Record) error {
 	hs := t.values.handles()
-	rec.Vault, rec.Secrets = 0, []SecretRef{}
+	rec.Vault, rec.Secrets = 0, []record.SecretRef{}
 	if len(hs) == 0 {
 		return nil
 	}
@@ -313,14 +314,14 @@ func (a *Activator) commitSecrets(ctx context.Context, t *trial, rec *Record) er
 		return err
 	}
 	for _, h := range hs {
-		rec.Secrets = append(rec.Secrets, SecretRef{Name: h.Name, Store: string(store.Backend), ExpiresAt: h.ExpiresAt})
+		rec.Secrets = append(rec.Secrets, record.SecretRef{Name: h.Name, Store: string(store.Backend), ExpiresAt: h.ExpiresAt})
 	}
 	return nil
 }
 
 // dropOldVaults removes the generations that the written record does not name.
 // The record is committed: what cannot be removed now, the next sweep removes.
-func (a *Activator) dropOldVaults(rec *Record) {
+func (a *Activator) dropOldVaults(rec *record.Record) {
 	var keep []int64
 	if rec.Vault > 0 {
 		keep = append(keep, rec.Vault)
@@ -332,7 +333,7 @@ func (a *Activator) dropOldVaults(rec *Record) {
 
 // secretsOf loads the vault of a record; a record without secrets never
 // touches the key store.
-func (a *Activator) secretsOf(ctx context.Context, rec *Record) ([]keystore.Handle, error) {
+func (a *Activator) secretsOf(ctx context.Context, rec *record.Record) ([]keystore.Handle, error) {
 	if rec.Vault == 0 {
 		return nil, nil
 	}

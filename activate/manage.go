@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
@@ -20,7 +21,7 @@ const manifestName = "connector.json"
 
 // Manifest reads the manifest of an installed version, after its files were
 // hashed again (which also bounds its size). Errors: *install.ChangedError.
-func (a *Activator) Manifest(rec *Record) (*manifest.Manifest, error) {
+func (a *Activator) Manifest(rec *record.Record) (*manifest.Manifest, error) {
 	if err := a.Store.Check(rec.Ref(), rec.Pins()); err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (a *Activator) Manifest(rec *Record) (*manifest.Manifest, error) {
 
 // resume sets an existing activation up: its manifest and its stored values.
 // retype says that values which can no longer be read will be given again.
-func (a *Activator) resume(ctx context.Context, rec *Record, retype bool) (*trial, error) {
+func (a *Activator) resume(ctx context.Context, rec *record.Record, retype bool) (*trial, error) {
 	m, err := a.Manifest(rec)
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (a *Activator) resume(ctx context.Context, rec *Record, retype bool) (*tria
 // makeReady brings an existing activation to where something of it can run: the
 // shipped bytes in its work folder, the interpreters of now, and the packages
 // that fit them. The trial is dropped by whoever called it.
-func (a *Activator) makeReady(ctx context.Context, t *trial, rec *Record) (err error) {
+func (a *Activator) makeReady(ctx context.Context, t *trial, rec *record.Record) (err error) {
 	mode := rec.Sandbox.Mode
 	if mode == "" {
 		mode = string(sandbox.Auto)
@@ -78,7 +79,7 @@ func (a *Activator) makeReady(ctx context.Context, t *trial, rec *Record) (err e
 }
 
 // onRecord runs do on an installed activation while no other process works on it.
-func (a *Activator) onRecord(ctx context.Context, name string, do func(present *Record) error) error {
+func (a *Activator) onRecord(ctx context.Context, name string, do func(present *record.Record) error) error {
 	if _, err := a.Records().Read(name); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (a *Activator) onRecord(ctx context.Context, name string, do func(present *
 }
 
 // replace commits what was proved in place of the present record.
-func (a *Activator) replace(ctx context.Context, t *trial, p proof, present *Record) (*Record, error) {
+func (a *Activator) replace(ctx context.Context, t *trial, p proof, present *record.Record) (*record.Record, error) {
 	unlock, err := a.lockCommit(ctx)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (o ConfigureOptions) changes() bool {
 
 // apply puts the options in force for the trial: a grant takes back what was
 // withheld before, and the reverse.
-func (o ConfigureOptions) apply(t *trial, present *Record) {
+func (o ConfigureOptions) apply(t *trial, present *record.Record) {
 	if o.Mode != "" {
 		present.Sandbox.Mode = o.Mode
 	}
@@ -146,8 +147,8 @@ func (o ConfigureOptions) apply(t *trial, present *Record) {
 
 // Configure asks for the values of an activation again, proves them and
 // replaces vault and record. Until then the old values stay in force.
-func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, o ConfigureOptions) (rec *Record, err error) {
-	err = a.onRecord(ctx, name, func(present *Record) error {
+func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, o ConfigureOptions) (rec *record.Record, err error) {
+	err = a.onRecord(ctx, name, func(present *record.Record) error {
 		t, err := a.resume(ctx, present, true)
 		if err != nil {
 			return err
@@ -178,9 +179,9 @@ func (a *Activator) Configure(ctx context.Context, name string, given map[string
 // outcome. A pass makes a pending activation ready; a failure changes no state
 // (exit 3 or 5), since the values may be right and the service down. rec is
 // not nil when the outcome was recorded.
-func (a *Activator) Verify(ctx context.Context, name string) (rec *Record, outcome Outcome, err error) {
+func (a *Activator) Verify(ctx context.Context, name string) (rec *record.Record, outcome Outcome, err error) {
 	var failed error
-	err = a.onRecord(ctx, name, func(present *Record) error {
+	err = a.onRecord(ctx, name, func(present *record.Record) error {
 		t, err := a.resume(ctx, present, false)
 		if err != nil {
 			return err
@@ -214,7 +215,7 @@ func (a *Activator) Verify(ctx context.Context, name string) (rec *Record, outco
 // ask for.
 type UnfilledError struct{ MissingError }
 
-func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present *Record, failed error) (*Record, error) {
+func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present *record.Record, failed error) (*record.Record, error) {
 	unlock, err := a.lockCommit(ctx)
 	if err != nil {
 		return nil, err
@@ -225,17 +226,17 @@ func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present
 	next.Runtimes, next.Deps, next.UpdatedAt = t.runtimes, t.deps, a.Now().UTC()
 	t.recordSandbox(a, &next) // the back end may be another one since
 	if failed == nil {
-		next.AuthState = Ready
+		next.AuthState = record.Ready
 		if err := a.acceptTools(t, p.probe, &next, present); err != nil {
 			return nil, err
 		}
 	}
-	return &next, a.Records().write(&next)
+	return &next, a.Records().Write(&next)
 }
 
 // verifyRef is what the record says of an outcome.
-func (a *Activator) verifyRef(o Outcome, failed error) VerifyRef {
-	ref := VerifyRef{Ran: o.Ran, OK: o.OK && failed == nil, Message: form.Clean(o.Message), ElapsedMS: o.Elapsed.Milliseconds()}
+func (a *Activator) verifyRef(o Outcome, failed error) record.VerifyRef {
+	ref := record.VerifyRef{Ran: o.Ran, OK: o.OK && failed == nil, Message: form.Clean(o.Message), ElapsedMS: o.Elapsed.Milliseconds()}
 	if o.Ran {
 		ref.When = a.Now().UTC()
 	}
@@ -282,7 +283,7 @@ func secretField(m *manifest.Manifest, name, handle string) (manifest.Field, err
 // way for scripts that rotate keys. Errors: *GivenError for a name that the
 // connector does not declare as secret and for a value that breaks its rule.
 func (a *Activator) PutSecret(ctx context.Context, name, handle string, value keystore.Secret) error {
-	return a.onRecord(ctx, name, func(present *Record) error {
+	return a.onRecord(ctx, name, func(present *record.Record) error {
 		return a.editSecret(ctx, present, func(t *trial) error {
 			f, err := secretField(t.manifest, name, handle)
 			if err != nil {
@@ -305,7 +306,7 @@ func (a *Activator) PutSecret(ctx context.Context, name, handle string, value ke
 // was not, nothing is read or written. An activation that cannot run without
 // it becomes unauthorized.
 func (a *Activator) RemoveSecret(ctx context.Context, name, handle string) (existed bool, err error) {
-	err = a.onRecord(ctx, name, func(present *Record) error {
+	err = a.onRecord(ctx, name, func(present *record.Record) error {
 		if existed = present.Secret(handle); !existed {
 			return nil
 		}
@@ -319,7 +320,7 @@ func (a *Activator) RemoveSecret(ctx context.Context, name, handle string) (exis
 
 // editSecret changes stored values and writes vault and record as one commit.
 // What the last verify said stays as it was: nothing ran.
-func (a *Activator) editSecret(ctx context.Context, present *Record, edit func(*trial) error) error {
+func (a *Activator) editSecret(ctx context.Context, present *record.Record, edit func(*trial) error) error {
 	t, err := a.resume(ctx, present, true)
 	if err != nil {
 		return err
@@ -331,9 +332,9 @@ func (a *Activator) editSecret(ctx context.Context, present *Record, edit func(*
 	p := proof{state: present.AuthState, verify: &present.Verify}
 	switch missing := len(t.values.missing()) > 0; {
 	case missing:
-		p.state = Unauthorized
-	case p.state == Unauthorized || p.state == Expired:
-		p.state = Pending
+		p.state = record.Unauthorized
+	case p.state == record.Unauthorized || p.state == record.Expired:
+		p.state = record.Pending
 	}
 	_, err = a.replace(ctx, t, p, present)
 	return err

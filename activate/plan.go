@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
@@ -28,7 +29,7 @@ type Plan struct {
 	Bytes int64 // -1 when the index leaves out a size
 
 	Command  []string // as it will be started, shipped files by their names
-	Runtimes []Runtime
+	Runtimes []record.Runtime
 	// Deps is what is installed from npm and pip, with the tools that do it.
 	Deps []Dependency
 	// Loud says why the command needs an explicit yes of its own, "" = it does not.
@@ -49,7 +50,7 @@ func (p *Plan) NeedsConsent() bool {
 
 // RunsHere tells whether anything of the connector is started on this machine.
 func (p *Plan) RunsHere() bool {
-	return p.Manifest.Type != "mcp_remote" || p.Manifest.Verify != nil
+	return !p.Manifest.Remote() || p.Manifest.Verify != nil
 }
 
 // UnsupportedError says that a connector needs something that this program
@@ -110,7 +111,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 			return nil, err
 		}
 	}
-	if man.Type != "mcp_remote" {
+	if !man.Remote() {
 		p.Command = append([]string{man.Server.Command}, man.Server.Args...)
 		p.Loud = loud(man, e.Files)
 	}
@@ -159,11 +160,11 @@ func supported(e manifest.Entry, m *manifest.Manifest) error {
 		return refuse("%s", m.Auth.Unsupported())
 	case m.Auth.Type == "oauth2" || m.Auth.Type == "qr":
 		return refuse("it signs in by %s, which this version of the program cannot do yet", m.Auth.Type)
-	case m.Type == "mcp_remote" && m.Server.URL == "":
+	case m.Remote() && m.Server.URL == "":
 		return refuse("its manifest has no mcp_config.url")
-	case m.Type != "mcp_remote" && m.Server.Command == "":
+	case !m.Remote() && m.Server.Command == "":
 		return refuse("its manifest has no command to start")
-	case m.Type == "mcp_remote" && m.Server.Transport == "sse":
+	case m.Remote() && m.Server.Transport == "sse":
 		return refuse("it speaks the older SSE transport, which this version of the program cannot do yet")
 	case m.Server.Command != "npx" && isFetcher(m.Server.Command):
 		return refuse("it is started by %s, which fetches a package at each start; with npx that is done once, at install", m.Server.Command)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/internal/exactjson"
 	"skald-connectors/internal/tooldef"
@@ -48,17 +49,6 @@ const (
 // probeLadder ends a server that was only asked: it has nothing to save.
 var probeLadder = sandbox.Ladder{Stdin: 2 * time.Second, Term: 2 * time.Second}
 
-// Probe is what a server answered when it was started once: its initialize
-// result for parked sessions (launcher.md section 4), and its tools.
-type Probe struct {
-	ProtocolVersion string          `json:"protocol_version"`
-	Capabilities    json.RawMessage `json:"capabilities,omitempty"`
-	ServerInfo      json.RawMessage `json:"server_info,omitempty"`
-	Instructions    string          `json:"instructions,omitempty"`
-
-	Tools []tooldef.Tool `json:"-"`
-}
-
 // ProbeError says that the server did not come up and answer (exit 5). Stderr
 // is the end of what it wrote there, struck of values and safe to show.
 type ProbeError struct {
@@ -72,8 +62,8 @@ func (e *ProbeError) Error() string { return fmt.Sprintf("starting %q: %v", e.Co
 func (e *ProbeError) Unwrap() error { return e.Err }
 
 // probe starts a local server, completes the handshake and lists its tools.
-func (a *Activator) probe(ctx context.Context, t *trial) (*Probe, error) {
-	if t.manifest.Type == "mcp_remote" {
+func (a *Activator) probe(ctx context.Context, t *trial) (*record.Probe, error) {
+	if t.manifest.Remote() {
 		return a.probeRemote(ctx, t)
 	}
 	argv, err := serverArgv(t)
@@ -102,7 +92,7 @@ func (a *Activator) probe(ctx context.Context, t *trial) (*Probe, error) {
 	end := p.Close(probeLadder)
 	<-drained
 	if err == nil {
-		result.strike(redact)
+		strike(result, redact)
 		return result, nil
 	}
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -138,7 +128,7 @@ type peer interface {
 }
 
 // handshake completes initialize and gathers every page of tools/list.
-func handshake(s peer) (*Probe, error) {
+func handshake(s peer) (*record.Probe, error) {
 	doc, raw, err := s.call(1, "initialize", map[string]any{
 		"protocolVersion": protocolVersion,
 		"capabilities":    map[string]any{},
@@ -147,7 +137,7 @@ func handshake(s peer) (*Probe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	p := &Probe{ProtocolVersion: str(doc, "protocolVersion"), Capabilities: slice(doc, raw, "capabilities"), ServerInfo: slice(doc, raw, "serverInfo")}
+	p := &record.Probe{ProtocolVersion: str(doc, "protocolVersion"), Capabilities: slice(doc, raw, "capabilities"), ServerInfo: slice(doc, raw, "serverInfo")}
 	if p.ProtocolVersion == "" {
 		return nil, errors.New("initialize: the answer has no protocolVersion")
 	}
@@ -170,7 +160,7 @@ func handshake(s peer) (*Probe, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tools/list: %w", err)
 		}
-		if err := p.addTools(doc, raw); err != nil {
+		if err := addTools(p, doc, raw); err != nil {
 			return nil, err
 		}
 		if cursor = str(doc, "nextCursor"); cursor == "" {
@@ -180,7 +170,7 @@ func handshake(s peer) (*Probe, error) {
 	return nil, fmt.Errorf("tools/list: more than %d pages", probePages)
 }
 
-func (p *Probe) addTools(doc exactjson.Value, raw []byte) error {
+func addTools(p *record.Probe, doc exactjson.Value, raw []byte) error {
 	list, ok := doc.Get("tools")
 	if !ok || list.Kind != exactjson.Array {
 		return errors.New("tools/list: the answer has no array \"tools\"")

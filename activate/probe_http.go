@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/internal/exactjson"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
@@ -18,9 +19,9 @@ import (
 
 // probeRemote asks a remote server over streamable HTTP (MCP 2025-11-25,
 // "Streamable HTTP"): the answer is JSON or an event stream that holds it.
-func (a *Activator) probeRemote(ctx context.Context, t *trial) (*Probe, error) {
+func (a *Activator) probeRemote(ctx context.Context, t *trial) (*record.Probe, error) {
 	redact := keystore.NewRedactor(t.values.handles())
-	fail := func(err error) (*Probe, error) {
+	fail := func(err error) (*record.Probe, error) {
 		return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err)}
 	}
 	if t.manifest.Server.Transport == "sse" {
@@ -37,7 +38,7 @@ func (a *Activator) probeRemote(ctx context.Context, t *trial) (*Probe, error) {
 	s.end()
 	switch {
 	case err == nil:
-		result.strike(redact)
+		strike(result, redact)
 		return result, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

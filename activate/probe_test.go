@@ -11,11 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/keystore"
 )
 
 // scripted answers each request of a handshake with the lines of its method.
-func scripted(t *testing.T, answers map[string][]string) (*Probe, error) {
+func scripted(t *testing.T, answers map[string][]string) (*record.Probe, error) {
 	t.Helper()
 	toServer, fromUs := io.Pipe()
 	fromServer, toUs := io.Pipe()

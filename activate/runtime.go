@@ -12,6 +12,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
 )
@@ -83,7 +84,7 @@ func programs(m *manifest.Manifest, files []manifest.File, noDeps bool) []string
 			out = append(out, p)
 		}
 	}
-	if m.Type != "mcp_remote" {
+	if !m.Remote() {
 		add(m.Server.Command)
 	}
 	if m.Verify != nil {
@@ -96,8 +97,8 @@ func programs(m *manifest.Manifest, files []manifest.File, noDeps bool) []string
 
 // findRuntimes looks every program of the manifest up on the given PATH and
 // holds its version against what the manifest asks for. Errors: *RuntimeError.
-func (a *Activator) findRuntimes(ctx context.Context, m *manifest.Manifest, files []manifest.File, noDeps bool) ([]Runtime, error) {
-	var out []Runtime
+func (a *Activator) findRuntimes(ctx context.Context, m *manifest.Manifest, files []manifest.File, noDeps bool) ([]record.Runtime, error) {
+	var out []record.Runtime
 	for _, p := range programs(m, files, noDeps) {
 		r, err := a.findRuntime(ctx, p, manifest.RuntimeRange(m, p))
 		if err != nil {
@@ -108,16 +109,16 @@ func (a *Activator) findRuntimes(ctx context.Context, m *manifest.Manifest, file
 	return out, nil
 }
 
-func (a *Activator) findRuntime(ctx context.Context, program, want string) (Runtime, error) {
+func (a *Activator) findRuntime(ctx context.Context, program, want string) (record.Runtime, error) {
 	path, searched, err := sandbox.LookPath(program, lookup(a.Environ, "PATH"))
 	if err != nil {
 		missing := &RuntimeError{Program: program, Range: want, Searched: searched}
 		if !errors.Is(err, fs.ErrNotExist) {
 			missing.Problem = problemOf(err)
 		}
-		return Runtime{}, missing
+		return record.Runtime{}, missing
 	}
-	r := Runtime{Program: program, Path: path}
+	r := record.Runtime{Program: program, Path: path}
 	ask := question(program)
 	if ask == nil {
 		return r, nil
@@ -125,17 +126,17 @@ func (a *Activator) findRuntime(ctx context.Context, program, want string) (Runt
 	base := baseEnviron(a.Environ, lookup(a.Environ, "HOME"), nil)
 	plain, err := sandbox.New(sandbox.None) // it is the user's own program, asked for what a sandbox has to show
 	if err != nil {
-		return Runtime{}, err
+		return record.Runtime{}, err
 	}
 	res, err := plain.Run(ctx, sandbox.Policy{Limits: sandbox.Limits{Wall: askRuntime, Stdout: askOutput, Stderr: askOutput}},
 		sandbox.Command{Argv: append([]string{path}, ask...), Dir: filepath.Dir(path), Env: base.list()}, nil)
 	if ctx.Err() != nil {
-		return Runtime{}, context.Cause(ctx)
+		return record.Runtime{}, context.Cause(ctx)
 	}
 	broken := &RuntimeError{Program: program, Range: want, Path: path}
 	if err != nil {
 		broken.Problem = problemOf(err)
-		return Runtime{}, broken
+		return record.Runtime{}, broken
 	}
 	lines := strings.Fields(strings.ReplaceAll(string(res.Stdout), " ", "\x00"))
 	switch {
@@ -147,7 +148,7 @@ func (a *Activator) findRuntime(ctx context.Context, program, want string) (Runt
 		broken.Problem = "it did not say its version"
 	}
 	if broken.Problem != "" {
-		return Runtime{}, broken
+		return record.Runtime{}, broken
 	}
 	if real := strings.ReplaceAll(lines[0], "\x00", " "); filepath.IsAbs(real) {
 		r.Path = real
@@ -165,7 +166,7 @@ func problemOf(err error) string {
 	return err.Error()
 }
 
-func holdVersion(r Runtime, want string) error {
+func holdVersion(r record.Runtime, want string) error {
 	if want == "" {
 		return nil
 	}

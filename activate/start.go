@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/sandbox"
@@ -18,11 +19,11 @@ import (
 // not to be (launcher.md, sections 1 and 4). It holds secret values: in the
 // environment of Command, and in Header and Address.
 type Start struct {
-	Record *Record
+	Record *record.Record
 	// State is Ready where it may be started, and else says why not.
 	// Where the key store is locked, it is that of the record and Locked
 	// is set.
-	State  State
+	State  record.State
 	Locked error
 	// Titles are the manifest's display names of tools, by name.
 	Titles   map[string]string
@@ -40,7 +41,7 @@ type Start struct {
 }
 
 // Parked tells whether nothing is to be started.
-func (s *Start) Parked() bool { return s.Locked != nil || s.State != Ready }
+func (s *Start) Parked() bool { return s.Locked != nil || s.State != record.Ready }
 
 // UnpackedError says that the dependencies of an activation are not what it was
 // installed with. A start repairs nothing: it asks no network.
@@ -86,13 +87,13 @@ func (a *Activator) Prepare(ctx context.Context, name string) (*Start, error) {
 	t.values.load(rec, hs)
 	t.values.applyDefaults()
 	t.grants, t.withheld = accesses(rec.Sandbox.Grants), accesses(rec.Sandbox.Withheld)
-	if len(t.values.missing()) > 0 && s.State == Ready {
-		s.State = Unauthorized
+	if len(t.values.missing()) > 0 && s.State == record.Ready {
+		s.State = record.Unauthorized
 	}
 	if s.Parked() {
 		return s, nil
 	}
-	if m.Type == "mcp_remote" {
+	if m.Remote() {
 		s.Legacy = m.Server.Transport == "sse"
 		s.Address, s.Header, err = remoteRequest(m, t.values)
 		return s, err
@@ -133,8 +134,8 @@ func (a *Activator) prepareLocal(ctx context.Context, s *Start, t *trial) error 
 }
 
 // present tells whether every interpreter is where it was found.
-func present(runtimes []Runtime) bool {
-	return !slices.ContainsFunc(runtimes, func(r Runtime) bool {
+func present(runtimes []record.Runtime) bool {
+	return !slices.ContainsFunc(runtimes, func(r record.Runtime) bool {
 		_, err := os.Stat(r.Path)
 		return err != nil
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/internal/exactjson"
 	"skald-connectors/internal/tooldef"
 	"skald-connectors/keystore"
@@ -12,7 +13,7 @@ import (
 // strike takes the values of the activation out of what the server said of
 // itself, which is written to disk: a server that greets with its user's token
 // does so by accident. Digests stay those of the definitions as received.
-func (p *Probe) strike(r *keystore.Redactor) {
+func strike(p *record.Probe, r *keystore.Redactor) {
 	p.ProtocolVersion, p.Instructions = r.String(p.ProtocolVersion), r.String(p.Instructions)
 	p.Capabilities, p.ServerInfo = strikeJSON(p.Capabilities, r), strikeJSON(p.ServerInfo, r)
 	for i := range p.Tools {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/install"
 	"skald-connectors/manifest"
 )
@@ -25,7 +26,7 @@ type Removed struct {
 func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (out *Removed, err error) {
 	records := a.Records()
 	if manifest.ValidID(name) != nil || !records.Taken(name) {
-		return nil, &NotInstalledError{Name: name}
+		return nil, &record.NotInstalledError{Name: name}
 	}
 	unlock, err := a.lockName(ctx, name)
 	if err != nil {
@@ -38,7 +39,7 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 	}
 	defer commit()
 	a.step("remove-record")
-	if err := records.remove(name); err != nil {
+	if err := records.Remove(name); err != nil {
 		return nil, err
 	}
 	out = &Removed{Name: name, Items: []string{"the activation record"}, Kept: []string{}}
@@ -49,7 +50,7 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 		out.Kept = append(out.Kept, "its own data in state/"+name)
 	}
 	a.step("remove-tools")
-	had, toolsErr := a.removeTools(name)
+	had, toolsErr := a.definitions().Remove(name)
 	if had {
 		out.Items = append(out.Items, "its accepted tool definitions")
 	}
@@ -138,12 +139,12 @@ func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return removed, err
 	}
-	names, err := a.toolNames()
+	names, err := a.definitions().Names()
 	for _, name := range names {
 		if _, named := inUse[name]; named {
 			continue
 		}
-		if _, err := a.removeTools(name); err != nil {
+		if _, err := a.definitions().Remove(name); err != nil {
 			return removed, err
 		}
 		removed = append(removed, "tools/"+name+".json")
@@ -161,7 +162,7 @@ func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 	var removed []string
 	for _, name := range names {
 		rec, err := a.Records().Read(name)
-		var gone *NotInstalledError
+		var gone *record.NotInstalledError
 		if err != nil && !errors.As(err, &gone) {
 			continue // a record that cannot be read may name any of them
 		}
@@ -197,7 +198,7 @@ func (a *Activator) namedRefs() (refs map[string][]install.Ref, trees []string, 
 			return nil, nil, false, nil
 		}
 		refs[l.Name] = append(refs[l.Name], l.Record.Ref())
-		trees = append(trees, l.Record.trees()...)
+		trees = append(trees, l.Record.Trees()...)
 	}
 	return refs, trees, true, nil
 }

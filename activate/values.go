@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 )
@@ -107,7 +108,7 @@ func (v *values) handles() []keystore.Handle {
 
 // load takes the stored values of an activation; what the manifest no longer
 // declares is left out.
-func (v *values) load(rec *Record, hs []keystore.Handle) {
+func (v *values) load(rec *record.Record, hs []keystore.Handle) {
 	for name, value := range rec.Env {
 		if f, ok := v.field(name); ok && !f.Secret {
 			v.set(name, keystore.NewSecret(value))

@@ -188,7 +188,7 @@ func checkEntry(e manifest.Entry) error {
 	if err := manifest.ValidPath(e.Folder); err != nil || strings.Count(e.Folder, "/") > 2 {
 		return broken(fmt.Sprintf("folder %q is not a path of up to three plain segments", e.Folder))
 	}
-	if _, pinned := e.Pin(manifestName); !pinned && e.Type != "mcp_remote" {
+	if _, pinned := e.Pin(manifestName); !pinned && !e.Remote() {
 		return broken("the index does not pin its " + manifestName + ", which decides what runs here")
 	}
 	return checkFiles(e.ID, e.Files)

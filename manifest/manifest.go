@@ -174,3 +174,9 @@ type Tool struct{ Name, DisplayName string }
 type given struct {
 	scope, auth, tools bool
 }
+
+// Remote tells whether the connector is an address (mcp_remote) and not a program.
+func (m *Manifest) Remote() bool { return m.Type == typeRemote }
+
+// Remote tells whether the entry is of a connector that is an address.
+func (e Entry) Remote() bool { return e.Type == typeRemote }

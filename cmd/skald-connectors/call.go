@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/internal/exactjson"
 )
@@ -41,11 +41,11 @@ func (a *app) call(ctx context.Context, args []string) error {
 		return err
 	}
 	name, tool := args[0], args[1]
-	rec, err := activate.OpenRecords(home).Read(name)
+	rec, err := record.Open(home).Read(name)
 	if err != nil {
 		return err
 	}
-	known := slices.ContainsFunc(rec.Tools, func(t activate.ToolRef) bool { return t.Name == tool })
+	known := slices.ContainsFunc(rec.Tools, func(t record.ToolRef) bool { return t.Name == tool })
 	if rec.Probe != nil && !known {
 		return withHint(usagef("%s has no accepted tool %q", name, tool), "see its tools with %s tools %s", program, name)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
@@ -224,11 +225,11 @@ func missingHint(e *activate.MissingError) string {
 
 func activationCode(err error) (int, string, bool) {
 	var (
-		gone    *activate.NotInstalledError
+		gone    *record.NotInstalledError
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
 		runtime *activate.RuntimeError
-		damaged *activate.DamagedError
+		damaged *record.DamagedError
 		bare    *activate.UnpackedError
 	)
 	switch {

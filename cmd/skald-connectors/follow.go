@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/launch"
 )
 
@@ -100,14 +101,14 @@ func (s *served) renew(ctx context.Context, kill <-chan struct{}) {
 // is parked.
 func (s *served) renewOpen() {
 	rec, err := s.act.Records().Read(s.name)
-	var gone *activate.NotInstalledError
+	var gone *record.NotInstalledError
 	switch {
 	case errors.As(err, &gone):
 		s.noteLine("it was uninstalled")
 		s.sess.Park(launch.Parking{State: "unauthorized", Code: launch.AuthRequired, Message: "connector " + s.name + " was uninstalled"})
 	case err != nil:
 		s.noteLine("its record cannot be read: %v", err)
-	case rec.AuthState != activate.Ready:
+	case rec.AuthState != record.Ready:
 		s.start = &activate.Start{Record: rec, State: rec.AuthState, Redactor: s.start.Redactor}
 		s.sess.Park(parkingOf(s.start, nil))
 	default:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install/deps"
@@ -36,7 +36,7 @@ type about struct {
 	diags    []manifest.Diagnostic
 	packages []deps.Set
 	from     string
-	records  []*activate.Record
+	records  []*record.Record
 }
 
 func (a *app) info(ctx context.Context, id string) error {
@@ -45,7 +45,7 @@ func (a *app) info(ctx context.Context, id string) error {
 		return err
 	}
 	k := &about{}
-	damaged, err := installedAs(activate.OpenRecords(home), id, k)
+	damaged, err := installedAs(record.Open(home), id, k)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *app) lookUpInstalled(ctx context.Context, home string, k *about) {
 
 // installedAs gathers the activation of that name, or those of the connector
 // of that id. A damaged record is returned apart: it hides nothing else.
-func installedAs(records activate.Records, id string, k *about) (damaged, err error) {
+func installedAs(records record.Store, id string, k *about) (damaged, err error) {
 	list, err := records.List()
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func installedAs(records activate.Records, id string, k *about) (damaged, err er
 		case l.Err != nil && l.Name == id:
 			damaged = l.Err
 		case l.Record != nil && l.Name == id:
-			k.records = append([]*activate.Record{l.Record}, k.records...)
+			k.records = append([]*record.Record{l.Record}, k.records...)
 		case l.Record != nil && l.Record.Connector == id:
 			k.records = append(k.records, l.Record)
 		}
@@ -195,7 +195,7 @@ func (a *app) printEntry(k *about) {
 // manifestRows shows the manifest; of an installed connector, tools and sandbox
 // are shown with its record.
 func (a *app) manifestRows(row func(label, text string), m *manifest.Manifest, installed bool) {
-	if m.Type == "mcp_remote" {
+	if m.Remote() {
 		row("connects", m.Server.URL)
 	} else {
 		row("runs", strings.Join(append([]string{m.Server.Command}, m.Server.Args...), " "))
@@ -242,7 +242,7 @@ func short(digest string) string {
 	return digest[:16]
 }
 
-func (a *app) printRecord(k *about, rec *activate.Record) {
+func (a *app) printRecord(k *about, rec *record.Record) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Installed as %s: %s, %s\n", rec.Name, versionOf(rec), rec.AuthState)
 	row := func(label, format string, args ...any) {

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/manifest"
 )
 
@@ -56,7 +56,7 @@ func addManifest(c map[string]any, m *manifest.Manifest) {
 	}
 	c["fields"] = fields
 	c["auth"] = map[string]any{"type": orElse(m.Auth.Type, "none"), "provider": m.Auth.Provider, "scopes": list(m.Auth.Scopes)}
-	if m.Type == "mcp_remote" {
+	if m.Remote() {
 		c["url"] = m.Server.URL
 	} else {
 		c["command"] = append([]string{m.Server.Command}, m.Server.Args...)
@@ -71,7 +71,7 @@ func addManifest(c map[string]any, m *manifest.Manifest) {
 	c["tools"] = tools
 }
 
-func sortedEnv(rec *activate.Record) [][2]string {
+func sortedEnv(rec *record.Record) [][2]string {
 	out := make([][2]string, 0, len(rec.Env))
 	for _, name := range slices.Sorted(maps.Keys(rec.Env)) {
 		out = append(out, [2]string{name, rec.Env[name]})

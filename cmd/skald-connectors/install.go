@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/keystore"
@@ -223,15 +224,15 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, 
 		defer undo()
 	}
 	bundles := a.downloadAll(ctx, s, plans)
-	done, failed := []*activate.Record{}, []failure{}
+	done, failed := []*record.Record{}, []failure{}
 	var first error
 	for i, p := range plans {
 		err := bundles[i].err
 		if err == nil {
-			var rec *activate.Record
+			var rec *record.Record
 			rec, err = act.Install(ctx, activate.Request{Plan: p, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
 				AllowScripts: o.scripts, DepsTimeout: o.depsTimeout,
-				Grant: activate.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld})
+				Grant: record.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld})
 			if rec != nil {
 				done = append(done, rec)
 			}
@@ -294,7 +295,7 @@ func (a *app) downloadAll(ctx context.Context, s *shop, plans []*activate.Plan) 
 }
 
 // reportInstalled says what was done and what to do next.
-func (a *app) reportInstalled(act *activate.Activator, done []*activate.Record, failed []failure) error {
+func (a *app) reportInstalled(act *activate.Activator, done []*record.Record, failed []failure) error {
 	if a.json {
 		return a.printJSON(map[string]any{"installed": done, "failed": failed})
 	}
@@ -304,10 +305,10 @@ func (a *app) reportInstalled(act *activate.Activator, done []*activate.Record, 
 	return nil
 }
 
-func installedText(act *activate.Activator, rec *activate.Record) string {
+func installedText(act *activate.Activator, rec *record.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s is installed: %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
-	if rec.AuthState == activate.Pending {
+	if rec.AuthState == record.Pending {
 		fmt.Fprintf(&b, "  It stays parked until its test passes: %s configure %s\n", program, rec.Name)
 	}
 	granted := 0
@@ -328,7 +329,7 @@ func installedText(act *activate.Activator, rec *activate.Record) string {
 	return b.String()
 }
 
-func versionOf(rec *activate.Record) string {
+func versionOf(rec *record.Record) string {
 	if rec.VersionString == "" {
 		return fmt.Sprintf("version %d", rec.Version)
 	}
@@ -369,7 +370,7 @@ func (a *app) completeNames(_ *cobra.Command, args []string, prefix string) ([]s
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	list, err := activate.OpenRecords(home).List()
+	list, err := record.Open(home).List()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

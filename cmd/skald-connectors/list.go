@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
@@ -48,7 +48,7 @@ func (a *app) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listed, err := activate.OpenRecords(home).List()
+	listed, err := record.Open(home).List()
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *app) list(ctx context.Context) error {
 	return nil
 }
 
-func describe(store *install.Store, l activate.Listed) listLine {
+func describe(store *install.Store, l record.Listed) listLine {
 	line := listLine{Name: l.Name, State: "broken", Mounts: []string{}}
 	if l.Err != nil {
 		line.Problem = l.Err.Error()
@@ -99,7 +99,7 @@ func describe(store *install.Store, l activate.Listed) listLine {
 	}
 	r := l.Record
 	line.Connector, line.Version, line.VersionString, line.State = r.Connector, r.Version, displayVersion(r), string(r.AuthState)
-	line.Unprotected = r.Sandbox.Backend == string(sandbox.None) && r.Type != "mcp_remote"
+	line.Unprotected = r.Sandbox.Backend == string(sandbox.None) && !r.Remote()
 	line.TestFailed = r.Verify.Ran && !r.Verify.OK
 	if _, err := os.Stat(store.WorkDir(r.Name, r.Ref())); err != nil {
 		line.State = "broken"
@@ -117,13 +117,13 @@ func describe(store *install.Store, l activate.Listed) listLine {
 	return line
 }
 
-func displayVersion(r *activate.Record) string {
+func displayVersion(r *record.Record) string {
 	return manifest.DisplayVersion(manifest.Entry{Version: r.Version, VersionString: r.VersionString})
 }
 
 // addUpdates notes greater versions of the index that is here already; without
 // one nothing is said, since list asks no network.
-func (a *app) addUpdates(ctx context.Context, home string, listed []activate.Listed, lines []listLine) {
+func (a *app) addUpdates(ctx context.Context, home string, listed []record.Listed, lines []listLine) {
 	location, err := a.location(home)
 	if err != nil || len(listed) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/manifest"
 )
@@ -47,7 +47,7 @@ func (a *app) logs(ctx context.Context, name string, follow, receipts bool) erro
 		return err
 	}
 	if manifest.ValidID(name) != nil || !act.Records().Taken(name) {
-		return &activate.NotInstalledError{Name: name}
+		return &record.NotInstalledError{Name: name}
 	}
 	path, calls := act.JournalPaths(name)
 	if receipts {

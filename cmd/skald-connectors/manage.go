@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 )
 
 type configureOptions struct {
@@ -96,11 +97,11 @@ func (a *app) verifyCommand() *cobra.Command {
 
 // verifyReport is the JSON document of verify.
 type verifyReport struct {
-	Name   string             `json:"name"`
-	OK     bool               `json:"ok"`
-	State  activate.State     `json:"state"`
-	Verify activate.VerifyRef `json:"verify"`
-	Error  string             `json:"error,omitempty"`
+	Name   string           `json:"name"`
+	OK     bool             `json:"ok"`
+	State  record.State     `json:"state"`
+	Verify record.VerifyRef `json:"verify"`
+	Error  string           `json:"error,omitempty"`
 }
 
 func (a *app) verify(ctx context.Context, name string) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/install/deps"
 )
@@ -137,7 +138,7 @@ func buildHint(e *deps.BuildError) string {
 }
 
 // installedPackages says what came with an activation.
-func installedPackages(d activate.DepsRef) string {
+func installedPackages(d record.DepsRef) string {
 	text := fmt.Sprintf("%d from %s (%s)", len(d.Packages), d.Ecosystem, d.From)
 	if !d.Locked {
 		text += ", not locked by the connector, recorded with their digests"

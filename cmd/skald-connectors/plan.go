@@ -30,7 +30,7 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	} else {
 		row("download", "its manifest, which nothing pins")
 	}
-	if m.Type == "mcp_remote" {
+	if m.Remote() {
 		row("connect", "%s", form.Clean(m.Server.URL))
 	} else {
 		row("run", "%s", form.Clean(strings.Join(p.Command, " ")))

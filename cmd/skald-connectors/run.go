@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
@@ -176,7 +177,7 @@ func (a *app) protocol() io.Writer {
 	return a.stdout
 }
 
-func grantOf(rec *activate.Record) launch.Grant {
+func grantOf(rec *record.Record) launch.Grant {
 	g := launch.Grant{Allow: rec.Grant.Allow, Deny: rec.Grant.Deny}
 	if rec.Probe == nil {
 		return g // nothing was ever accepted
@@ -197,10 +198,10 @@ func parkingOf(start *activate.Start, failed error) launch.Parking {
 		p.Message = fmt.Sprintf("connector %s cannot be started: %s; run: %s verify %s", name, form.Clean(failed.Error()), program, name)
 	case start.Locked != nil:
 		p.Message = fmt.Sprintf("the key store with the credentials of connector %s is locked; run: %s unlock", name, program)
-	case start.State == activate.Expired:
+	case start.State == record.Expired:
 		p.State, p.Code = "expired", launch.AuthExpired
 		p.Message = fmt.Sprintf("the credentials of connector %s have expired; run: %s auth %s", name, program, name)
-	case start.State == activate.Pending:
+	case start.State == record.Pending:
 		p.Message = fmt.Sprintf("connector %s has not passed its test yet; run: %s verify %s", name, program, name)
 	default:
 		p.Message = fmt.Sprintf("connector %s has no credentials; run: %s auth %s", name, program, name)
@@ -241,7 +242,7 @@ func (s *served) connect(ctx context.Context, start *activate.Start, kill <-chan
 			URL: start.Address, Header: start.Header, Legacy: start.Legacy, Redactor: start.Redactor,
 			Client: &http.Client{Transport: fetch.Patient(s.app.getenv)},
 			Refused: func() {
-				s.sess.Park(parkingOf(&activate.Start{Record: start.Record, State: activate.Unauthorized}, nil))
+				s.sess.Park(parkingOf(&activate.Start{Record: start.Record, State: record.Unauthorized}, nil))
 			},
 		}.Connect()
 		stop := up.Stop

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 )
 
@@ -51,12 +51,12 @@ func (a *app) status(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) == 1 {
-		if _, err := activate.OpenRecords(home).Read(args[0]); err != nil {
+		if _, err := record.Open(home).Read(args[0]); err != nil {
 			return err
 		}
 		return a.showStatus(a.askStatus(ctx, home, args[0]))
 	}
-	listed, err := activate.OpenRecords(home).List()
+	listed, err := record.Open(home).List()
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func Read(in Input) ([]Set, error) {
 // Load is Read on what a manifest and the shipped files say. open gives the checked
 // bytes of a shipped file, or an fs.ErrNotExist.
 func Load(m *manifest.Manifest, open func(path string) (io.ReadCloser, error)) ([]Set, error) {
-	remote := m.Type == "mcp_remote"
+	remote := m.Remote()
 	if remote && m.Verify == nil {
 		return nil, nil // nothing of it runs here
 	}

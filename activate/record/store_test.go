@@ -1,10 +1,11 @@
-package activate
+package record
 
 import (
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,24 +27,24 @@ func fullRecord() *Record {
 // TestRecordRoundTrip: what is written is what is read, members of a newer
 // minor version included.
 func TestRecordRoundTrip(t *testing.T) {
-	rs := OpenRecords(t.TempDir())
+	s := Open(t.TempDir())
 	rec := fullRecord()
 	rec.extra = map[string]json.RawMessage{"future": json.RawMessage(`{"x": [1, 2]}`), "also": json.RawMessage(`"y"`)}
-	if err := rs.write(rec); err != nil {
+	if err := s.Write(rec); err != nil {
 		t.Fatal(err)
 	}
-	first, err := os.ReadFile(rs.Path("work"))
+	first, err := os.ReadFile(s.Path("work"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := rs.Read("work")
+	got, err := s.Read("work")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rs.write(got); err != nil {
+	if err := s.Write(got); err != nil {
 		t.Fatal(err)
 	}
-	second, _ := os.ReadFile(rs.Path("work"))
+	second, _ := os.ReadFile(s.Path("work"))
 	if string(first) != string(second) {
 		t.Errorf("rewritten differently:\n%s\n%s", first, second)
 	}
@@ -56,11 +57,11 @@ func TestRecordRoundTrip(t *testing.T) {
 
 func TestRecordRefusals(t *testing.T) {
 	home := t.TempDir()
-	rs := OpenRecords(home)
-	if err := rs.write(fullRecord()); err != nil {
+	s := Open(home)
+	if err := s.Write(fullRecord()); err != nil {
 		t.Fatal(err)
 	}
-	good, _ := os.ReadFile(rs.Path("work"))
+	good, _ := os.ReadFile(s.Path("work"))
 	with := func(old, new string) string { return strings.Replace(string(good), old, new, 1) }
 	var damaged *DamagedError
 	var newer *NewerError
@@ -81,25 +82,25 @@ func TestRecordRefusals(t *testing.T) {
 		"state":        {with(`"ready"`, `"superb"`), &damaged, `reading record "work": auth_state "superb" is not known`},
 		"connector":    {with(`"mail"`, `"../../x"`), &damaged, `reading record "work": connector "../../x" is not a valid id`},
 	} {
-		if err := os.WriteFile(rs.Path("work"), []byte(tt.text), 0o600); err != nil {
+		if err := os.WriteFile(s.Path("work"), []byte(tt.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := rs.Read("work")
+		_, err := s.Read("work")
 		if err == nil || !errors.As(err, tt.as) || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
 		}
-		list, err := rs.List()
+		list, err := s.List()
 		if err != nil || len(list) != 1 || list[0].Err == nil {
 			t.Errorf("%s: the list hides it: %+v (%v)", name, list, err)
 		}
 	}
 	for _, name := range []string{"nope", "../activations/work", ""} {
-		if _, err := rs.Read(name); !errors.As(err, &gone) {
+		if _, err := s.Read(name); !errors.As(err, &gone) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	_ = os.WriteFile(filepath.Join(home, "activations", ".tmp-1.json"), nil, 0o600)
-	if list, err := rs.List(); err != nil || len(list) != 1 {
+	if list, err := s.List(); err != nil || len(list) != 1 {
 		t.Errorf("a leftover is listed: %+v (%v)", list, err)
 	}
 }
@@ -112,7 +113,7 @@ func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(strings.Replace(string(seed), `"schema":0`, `"schema":1`, 1)))
 	f.Add([]byte(`{"schema":1,"name":"work","connector":"c","auth_state":"ready","x":{"y":1}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rec, err := parseRecord("work", data)
+		rec, err := parse("work", data)
 		if err != nil {
 			return
 		}
@@ -121,8 +122,26 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			t.Fatalf("a record that was read cannot be written: %v", err)
 		}
-		if _, err := parseRecord("work", out); err != nil {
+		if _, err := parse("work", out); err != nil {
 			t.Fatalf("a record that was written cannot be read: %v\n%s", err, out)
 		}
 	})
+}
+
+// TestRecordNamesItsTrees, those of the version kept for a rollback too: a sweep leaves
+// both alone.
+func TestRecordNamesItsTrees(t *testing.T) {
+	rec := &Record{Deps: []DepsRef{{Ecosystem: "npm", Hash: "one"}, {Ecosystem: "pip", Hash: "two"}}, Previous: json.RawMessage(`{"deps":[{"hash":"three"}]}`)}
+	if got := rec.Trees(); !slices.Equal(got, []string{"one", "two", "three"}) {
+		t.Errorf("trees %v", got)
+	}
+	rec.Previous = nil
+	data, err := json.Marshal(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Record
+	if err := json.Unmarshal(data, &back); err != nil || len(back.extra) != 0 || !slices.Equal(back.Trees(), []string{"one", "two"}) {
+		t.Errorf("read back %v %v, %v", back.Trees(), back.extra, err)
+	}
 }

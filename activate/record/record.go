@@ -1,4 +1,9 @@
-package activate
+// Package record holds what is true of each activation: HOME/activations/NAME.json (cli.md,
+// "Activation record") and HOME/tools/NAME.json, the tool definitions that were accepted.
+// Renaming a record into place is the commit point of every flow. It decides nothing, never
+// holds a secret value, never takes a damaged file for an absent one, and never rewrites what a
+// newer program wrote.
+package record
 
 import (
 	"encoding/json"
@@ -11,6 +16,7 @@ import (
 
 	"skald-connectors/install"
 	"skald-connectors/install/deps"
+	"skald-connectors/internal/tooldef"
 	"skald-connectors/manifest"
 )
 
@@ -159,11 +165,15 @@ type ToolRef struct {
 	Granted bool   `json:"granted"`
 }
 
-// Grant is what the user said about tools: an empty Allow allows all that Deny
-// does not name.
-type Grant struct {
-	Allow []string `json:"allow,omitempty"`
-	Deny  []string `json:"deny,omitempty"`
+// Probe is what a server answered when it was started once: its initialize
+// result for parked sessions (launcher.md section 4), and its tools.
+type Probe struct {
+	ProtocolVersion string          `json:"protocol_version"`
+	Capabilities    json.RawMessage `json:"capabilities,omitempty"`
+	ServerInfo      json.RawMessage `json:"server_info,omitempty"`
+	Instructions    string          `json:"instructions,omitempty"`
+
+	Tools []tooldef.Tool `json:"-"`
 }
 
 // SandboxRef says what was asked for (Mode, and what the user granted and
@@ -254,3 +264,32 @@ func (r *Record) check(name string) error {
 	}
 	return nil
 }
+
+// Pins gives the record's files in the shape that other packages work with.
+func (r *Record) Pins() []manifest.File {
+	out := make([]manifest.File, len(r.Files))
+	for i, f := range r.Files {
+		out[i] = manifest.File(f)
+	}
+	return out
+}
+
+// Trees names the dependency trees of a record, and those of the version that it keeps for a
+// rollback.
+func (r *Record) Trees() []string {
+	list := r.Deps
+	var previous struct {
+		Deps []DepsRef `json:"deps"`
+	}
+	if json.Unmarshal(r.Previous, &previous) == nil {
+		list = slices.Concat(list, previous.Deps)
+	}
+	var out []string
+	for _, d := range list {
+		out = append(out, d.Hash)
+	}
+	return out
+}
+
+// Remote tells whether the connector is an address (mcp_remote) and not a program.
+func (r *Record) Remote() bool { return (&manifest.Manifest{Type: r.Type}).Remote() }

@@ -1,4 +1,4 @@
-package activate
+package record
 
 import (
 	"bytes"
@@ -48,8 +48,8 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("reading %s: it has schema %d and this program knows %d: it was written by a newer version", e.What, e.Schema, e.Have)
 }
 
-// Records is the folder HOME/activations.
-type Records struct{ dir string }
+// Store is the folder HOME/activations.
+type Store struct{ dir string }
 
 // Listed is one activation as List finds it: Err is set where the record is
 // there and cannot be read.
@@ -59,37 +59,37 @@ type Listed struct {
 	Err    error
 }
 
-// OpenRecords gives access to the records of a home. It does no I/O.
-func OpenRecords(home string) Records { return Records{dir: filepath.Join(home, "activations")} }
+// Open gives access to the records of a home. It does no I/O.
+func Open(home string) Store { return Store{dir: filepath.Join(home, "activations")} }
 
 // Path is where the record of an activation is.
-func (rs Records) Path(name string) string { return filepath.Join(rs.dir, name+".json") }
+func (s Store) Path(name string) string { return filepath.Join(s.dir, name+".json") }
 
 // Read returns the record of one activation. Errors: *NotInstalledError,
 // *DamagedError, *NewerError.
-func (rs Records) Read(name string) (*Record, error) {
+func (s Store) Read(name string) (*Record, error) {
 	if err := manifest.ValidID(name); err != nil {
 		return nil, &NotInstalledError{Name: name}
 	}
 	what := fmt.Sprintf("record %q", name)
-	data, err := atomicfile.Read(rs.Path(name), recordLimit)
+	data, err := atomicfile.Read(s.Path(name), recordLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NotInstalledError{Name: name}
 	}
 	if err != nil {
-		return nil, &DamagedError{What: what, Path: rs.Path(name), Err: err}
+		return nil, &DamagedError{What: what, Path: s.Path(name), Err: err}
 	}
-	rec, err := parseRecord(name, data)
+	rec, err := parse(name, data)
 	var newer *NewerError
 	if err != nil && !errors.As(err, &newer) {
-		return nil, &DamagedError{What: what, Path: rs.Path(name), Err: err}
+		return nil, &DamagedError{What: what, Path: s.Path(name), Err: err}
 	}
 	return rec, err
 }
 
-// parseRecord reads a record's bytes exactly: a repeated key or a case twin is
+// parse reads a record's bytes exactly: a repeated key or a case twin is
 // damage, since two readers could take it for two different records.
-func parseRecord(name string, data []byte) (*Record, error) {
+func parse(name string, data []byte) (*Record, error) {
 	doc, err := parseExact(data, recordDepth)
 	if err != nil {
 		return nil, err
@@ -134,8 +134,8 @@ func checkSchema(doc exactjson.Value, what string, have int) error {
 
 // List returns every activation by name. A record that cannot be read is
 // listed with its error and hides no other.
-func (rs Records) List() ([]Listed, error) {
-	entries, err := os.ReadDir(rs.dir)
+func (s Store) List() ([]Listed, error) {
+	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -148,7 +148,7 @@ func (rs Records) List() ([]Listed, error) {
 		if !ok || manifest.ValidID(name) != nil {
 			continue // a temporary file of an interrupted write, or not ours
 		}
-		rec, err := rs.Read(name)
+		rec, err := s.Read(name)
 		var gone *NotInstalledError
 		if errors.As(err, &gone) {
 			continue // removed between the listing and the reading
@@ -159,13 +159,13 @@ func (rs Records) List() ([]Listed, error) {
 }
 
 // Taken tells whether a record file of that name is there, readable or not.
-func (rs Records) Taken(name string) bool {
-	_, err := os.Lstat(rs.Path(name))
+func (s Store) Taken(name string) bool {
+	_, err := os.Lstat(s.Path(name))
 	return err == nil
 }
 
-// write renames the record into place: the commit point of every flow.
-func (rs Records) write(rec *Record) error {
+// Write renames the record into place: the commit point of every flow.
+func (s Store) Write(rec *Record) error {
 	rec.Schema = recordSchema
 	compact, err := json.Marshal(rec)
 	if err != nil {
@@ -176,18 +176,18 @@ func (rs Records) write(rec *Record) error {
 		return fmt.Errorf("writing record %q: %w", rec.Name, err)
 	}
 	pretty.WriteByte('\n')
-	if err := atomicfile.PrivateDir(rs.dir); err != nil {
+	if err := atomicfile.PrivateDir(s.dir); err != nil {
 		return fmt.Errorf("writing record %q: %w", rec.Name, err)
 	}
-	if err := atomicfile.Write(rs.Path(rec.Name), pretty.Bytes(), 0o600); err != nil {
+	if err := atomicfile.Write(s.Path(rec.Name), pretty.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("writing record %q: %w", rec.Name, err)
 	}
 	return nil
 }
 
-// remove takes the record away: the commit point of uninstall.
-func (rs Records) remove(name string) error {
-	if err := os.Remove(rs.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// Remove takes the record away: the commit point of uninstall.
+func (s Store) Remove(name string) error {
+	if err := os.Remove(s.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing record %q: %w", name, err)
 	}
 	return nil
