@@ -176,6 +176,7 @@ func TestEngineChangedDuringWrite(t *testing.T) {
 	tg, err := w.m.engineTarget(Request{ConfigDir: dir, Name: "mail"})
 	check(t, err)
 	check(t, os.MkdirAll(w.m.o.State, 0o700))
+	w.m.tries = 8
 	n := 0
 	_, err = w.m.attempt(t.Context(), tg, Request{Name: "mail"}, func(cur []byte, st *state, r Request) (next, error) {
 		n++
@@ -183,7 +184,7 @@ func TestEngineChangedDuringWrite(t *testing.T) {
 		w.write(file, []byte(`[{"n": `+strings.Repeat("1", n)+`}]`)) // between read and write
 		return planned, err
 	})
-	if !isReason(err, ChangedDuringWrite) || n != writeTries {
+	if !isReason(err, ChangedDuringWrite) || n != w.m.tries {
 		t.Errorf("%v after %d tries", err, n)
 	}
 	w.same(file, []byte(`[{"n": `+strings.Repeat("1", n)+`}]`), "given up")

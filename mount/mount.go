@@ -57,6 +57,7 @@ type Options struct {
 type Mounter struct {
 	o      Options
 	settle time.Duration
+	tries  int // writes against another writer, writeTries but in tests
 }
 
 // New makes a Mounter; it does no I/O.
@@ -64,7 +65,7 @@ func New(o Options) *Mounter {
 	if o.LockWait == 0 {
 		o.LockWait = lockWait
 	}
-	return &Mounter{o: o, settle: settlePause}
+	return &Mounter{o: o, settle: settlePause, tries: writeTries}
 }
 
 // Request names what is to be mounted or unmounted where.

@@ -23,14 +23,22 @@ const fileLimit = 32 << 20
 const maxLinks = 40
 
 const (
-	// writeTries bounds how often a file that others keep changing is read again.
-	writeTries = 60
-	// retryPause is the wait before that, growing to eight times of it.
-	retryPause = 2 * time.Millisecond
-	// settlePause is the wait before a file that others write too is checked once
-	// more: one that was read before our write may be written after it. A file that
-	// is broken or empty is looked at again as late, its writer may be in the middle.
+	// writeTries bounds how often a file that others keep changing is read again:
+	// some seconds against a writer that leaves us a few milliseconds each time.
+	writeTries = 300
+	// retryPause bounds the wait before that. It ends early when the file has just been
+	// written: then the time until its writer comes again is the longest.
+	retryPause = 16 * time.Millisecond
+	// retryLook is how often the file is looked at meanwhile.
+	retryLook = 500 * time.Microsecond
+	// settlePause is the wait before a file that is broken or empty is looked at again:
+	// its writer may be in the middle.
 	settlePause = 50 * time.Millisecond
+	// unsettledFor times of it after its last writing it is looked at again.
+	unsettledFor = 40
+	// settleFor times of it we wait for another writer's next write before a file that
+	// it writes too is checked once more: what it had read before ours, it may write after it.
+	settleFor = 5
 	// busyWithin tells a file that others write: it had been written that shortly
 	// before us.
 	busyWithin = 2 * time.Second
@@ -189,7 +197,7 @@ func (m *Mounter) attempt(ctx context.Context, t *target, r Request, plan planne
 		}
 	}
 	busy := false
-	for try := range writeTries {
+	for range m.tries {
 		cur, before, err := t.steady(ctx)
 		if err != nil {
 			return Result{}, err
@@ -211,7 +219,7 @@ func (m *Mounter) attempt(ctx context.Context, t *target, r Request, plan planne
 		switch {
 		case errors.Is(err, atomicfile.ErrChanged):
 			busy = true
-			if err := pause(ctx, retryPause*time.Duration(min(try+1, 8))); err != nil {
+			if err := t.written(ctx, retryPause); err != nil {
 				return Result{}, refuseFor(WriteFailed, t.file, err)
 			}
 			continue
@@ -223,15 +231,16 @@ func (m *Mounter) attempt(ctx context.Context, t *target, r Request, plan planne
 			return res, nil
 		}
 		busy = true
-		if pause(ctx, t.settle) != nil {
+		if t.written(ctx, settleFor*t.settle) != nil {
 			return res, nil
 		}
 	}
 	return Result{}, refusef(ChangedDuringWrite, t.file, "another program keeps changing it")
 }
 
-// steady reads the file; what is empty or cannot be parsed must be so twice, since
-// its writer may be in the middle of it.
+// steady reads the file. What is empty or cannot be parsed may be in the middle of
+// being written: it is taken for what it is only when it has stayed the same, and has not
+// just been written.
 func (t *target) steady(ctx context.Context) ([]byte, fs.FileInfo, error) {
 	data, fi, err := t.read()
 	for range writeTries {
@@ -245,7 +254,8 @@ func (t *target) steady(ctx context.Context) ([]byte, fs.FileInfo, error) {
 			return nil, nil, refuseFor(Unreadable, t.file, err)
 		}
 		again, later, err := t.read()
-		if err != nil || bytes.Equal(again, data) && again != nil {
+		same := bytes.Equal(again, data) && again != nil
+		if err != nil || same && time.Since(later.ModTime()) > unsettledFor*t.settle {
 			return again, later, err
 		}
 		data, fi = again, later
@@ -277,6 +287,21 @@ func (m *Mounter) put(t *target, cur []byte, n next) (backup string, err error) 
 		m.note(t, n)
 	}
 	return backup, err
+}
+
+// written waits until the file has been written again, at most that long.
+func (t *target) written(ctx context.Context, most time.Duration) error {
+	was, _ := os.Stat(t.real)
+	for range most / retryLook {
+		if err := pause(ctx, retryLook); err != nil {
+			return err
+		}
+		now, err := os.Stat(t.real)
+		if err == nil && was != nil && (!os.SameFile(was, now) || !now.ModTime().Equal(was.ModTime()) || now.Size() != was.Size()) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // recent tells whether somebody wrote the file shortly before we did.
