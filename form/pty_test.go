@@ -32,9 +32,10 @@ type script struct {
 	Term       string
 	Accessible bool
 	Color      bool
-	Do         string // fill, confirm, choose, passphrase, new-passphrase, type, panic
+	Do         string // fill, confirm, choose, passphrase, new-passphrase, type, qr, panic
 	Title      string
 	Fields     []scripted
+	News       string // qr: a named pipe with the lines that change the view
 }
 
 // scripted is a question that survives JSON.
@@ -50,6 +51,7 @@ type outcome struct {
 	Err      string
 	Aborted  bool
 	Canceled bool
+	Left     bool
 	Values   map[string]string
 	Kept     map[string]bool
 }
@@ -79,6 +81,7 @@ func child(text string) int {
 	if err != nil {
 		out.Err = err.Error()
 	}
+	out.Left = errors.Is(err, ErrLeft)
 	out.Aborted, out.Canceled = errors.Is(err, ErrAborted), errors.Is(err, context.Canceled)
 	if json.NewEncoder(os.NewFile(3, "result")).Encode(out) != nil {
 		return 4
@@ -104,6 +107,8 @@ func (sc script) run(ctx context.Context, t *Terminal, out *outcome) error {
 		ok, err := t.Type(ctx, sc.Title, "gmail")
 		out.Values["type"] = map[bool]string{true: "yes", false: "no"}[ok]
 		return err
+	case "qr":
+		return sc.runQR(ctx, t)
 	case "panic":
 		return t.inSession(ctx, func(s *session) error { s.write("about to panic"); panic("in the form") })
 	}

@@ -26,7 +26,7 @@ const (
 	readSize = 4096
 )
 
-// resumed says that the screen must be drawn anew: after a resize or a suspension.
+// resumed says that the screen must be drawn anew: after a resize, a suspension, or news.
 type resumed struct{}
 
 // A session is the terminal in raw mode. Whoever opens one must close it, on a panic too.
@@ -40,6 +40,7 @@ type session struct {
 	signals chan os.Signal
 	stops   chan os.Signal
 	resizes chan struct{}
+	wake    <-chan struct{} // something else than a key has to be shown; nil = never
 	cleanup []func()
 	d       decoder
 	drawn   frame
@@ -189,6 +190,8 @@ func (s *session) next(ctx context.Context) (tea.Msg, error) {
 			return nil, fmt.Errorf("%w: ended by signal: %v", ErrAborted, sig)
 		case <-s.stops:
 			return s.suspend(false)
+		case <-s.wake:
+			return resumed{}, nil
 		case <-s.resizes:
 			return resumed{}, nil
 		case <-timeout:
