@@ -3,6 +3,7 @@ module skald-connectors
 go 1.26.8
 
 require (
+	aead.dev/minisign v0.3.0
 	charm.land/bubbles/v2 v2.0.0
 	charm.land/bubbletea/v2 v2.0.2
 	charm.land/huh/v2 v2.0.3

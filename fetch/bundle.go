@@ -95,6 +95,9 @@ func mayBeStale(err error) bool {
 }
 
 func (m *Marketplace) bundle(ctx context.Context, ix *Index, e manifest.Entry) (*Bundle, error) {
+	if ix.trust.Stale != nil {
+		return nil, ix.trust.Stale
+	}
 	b, err := m.newBundle(ix, e)
 	if err != nil {
 		return nil, err
@@ -116,6 +119,9 @@ func (m *Marketplace) newBundle(ix *Index, e manifest.Entry) (*Bundle, error) {
 	own, err := ix.Lookup(e.ID)
 	if err != nil {
 		return nil, err
+	}
+	if reason, revoked := ix.Revoked(own); revoked {
+		return nil, &RevokedError{ID: own.ID, Version: own.Version, Reason: reason}
 	}
 	if !bytes.Equal(own.Raw, e.Raw) {
 		return nil, &BrokenError{ID: e.ID, Reason: "the entry asked for is not the one in the index"}

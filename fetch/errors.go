@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"skald-connectors/manifest"
 )
 
 // PinError says that bytes do not match what the index pins. Nothing of them was kept.
@@ -65,4 +67,15 @@ type WebPageError struct {
 
 func (e *WebPageError) Error() string {
 	return fmt.Sprintf("got a web page from %s instead of %s, maybe from a sign-in page or a proxy", e.Host, e.What)
+}
+
+// RevokedError says that the signed index takes this version back.
+type RevokedError struct {
+	ID      string
+	Version manifest.Version
+	Reason  string
+}
+
+func (e *RevokedError) Error() string {
+	return fmt.Sprintf("version %d of connector %q was revoked by its marketplace: %s", e.Version, e.ID, e.Reason)
 }

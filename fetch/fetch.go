@@ -36,6 +36,14 @@ type Options struct {
 	Env func(string) string
 	// AllowHTTP permits a plain http marketplace off loopback.
 	AllowHTTP bool
+	// TrustDir is where signed marketplaces are remembered (package trust). Empty: no signature is judged, for callers
+	// that read a tree of their own.
+	TrustDir string
+	// Pinned are the public keys that the user pinned for this marketplace; PinnedNeeded of them have to sign (0: all).
+	Pinned       []string
+	PinnedNeeded int
+	// Keys is the keys document that the program itself vouches for, nil where it has none for this marketplace.
+	Keys []byte
 	// Now is the clock; required.
 	Now func() time.Time
 	// Progress, if any, is told what happens. Calls come from several goroutines, one at a time.

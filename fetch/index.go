@@ -20,6 +20,7 @@ type Index struct {
 	fetched          time.Time
 	fromCache        bool
 	err              error
+	trust            Trust
 	body             io.ReaderAt
 	drop             func() // forgets the cached index when it turns out to be damaged
 
@@ -205,7 +206,7 @@ func (ix *Index) build() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	built, err := buildSide(body, sha256.Sum256(body))
+	built, _, err := buildSide(body, sha256.Sum256(body), false)
 	if err != nil {
 		return nil, err
 	}

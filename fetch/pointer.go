@@ -20,7 +20,8 @@ type pointer struct {
 	Size     int64     `json:"size"`
 	ETag     string    `json:"etag,omitempty"`
 	Modified string    `json:"last_modified,omitempty"`
-	Fetched  time.Time `json:"fetched"` // when the marketplace last confirmed these bytes
+	Fetched  time.Time `json:"fetched"`               // when the marketplace last confirmed these bytes
+	Says     bool      `json:"says_signed,omitempty"` // the index calls itself signed, and nobody judged it
 
 	rest map[string]json.RawMessage
 }
@@ -63,6 +64,7 @@ func (p *pointer) marshal() ([]byte, error) {
 	}
 	delete(all, "etag")
 	delete(all, "last_modified")
+	delete(all, "says_signed")
 	if err := json.Unmarshal(known, &all); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"skald-connectors/fetch/trust"
 	"skald-connectors/manifest"
 )
 
@@ -17,8 +18,23 @@ const smallIndex = 1 << 20
 // Index reads the index. With Cached and Refresh a marketplace that cannot be asked falls back to the cached index, and
 // Index.Err says why; *UnreachableError when there is none. An index that contradicts itself is a *BrokenError and
 // never falls back. Local marketplaces are read each time.
+//
+// An index of a signed marketplace is judged before anything else sees it: *trust.Error when it is not believed. One that
+// was believed and has run out since is given to Cached and Offline, and Trust says so; Refresh refuses it.
 func (m *Marketplace) Index(ctx context.Context, mode Freshness) (*Index, error) {
-	p, cached, err := m.store.cached()
+	ix, err := m.read(ctx, mode)
+	if err == nil && mode == Refresh && ix.trust.Stale != nil {
+		return nil, ix.trust.Stale
+	}
+	return ix, err
+}
+
+func (m *Marketplace) read(ctx context.Context, mode Freshness) (*Index, error) {
+	g, err := m.newGuard()
+	if err != nil {
+		return nil, err
+	}
+	p, cached, err := m.cached(g)
 	if err != nil {
 		return nil, err
 	}
@@ -29,12 +45,32 @@ func (m *Marketplace) Index(ctx context.Context, mode Freshness) (*Index, error)
 	if mode == Offline && !m.src.local() {
 		return nil, &UnreachableError{Host: m.host(), Err: errNoCache}
 	}
-	ix, err := m.refresh(ctx, p, cached)
+	ix, err := m.refresh(ctx, g, p, cached)
 	if err == nil || cached == nil || ctx.Err() != nil || m.src.local() || !mayFallBack(err) {
 		return ix, err
 	}
 	cached.fromCache, cached.err = true, err
 	return cached, nil
+}
+
+// cached gives what the cache has, as far as it may be used.
+func (m *Marketplace) cached(g *guard) (*pointer, *Index, error) {
+	p, ix, err := m.store.cached()
+	if err != nil {
+		return nil, nil, err
+	}
+	if g != nil {
+		p, ix = g.known(p, ix)
+	} else if ix != nil {
+		ix.trust = m.unsigned(p.Says)
+	}
+	return p, ix, nil
+}
+
+// unsigned is what is known of an index that no signature vouches for. Without a folder to remember in, nobody asks.
+func (m *Marketplace) unsigned(says bool) Trust {
+	builtin := m.Location() == "builtin"
+	return Trust{Builtin: builtin, Ignored: says && !builtin && m.o.TrustDir != ""}
 }
 
 // isFresh tells whether the cached index needs no question. One from the future is not: a clock was wrong.
@@ -45,20 +81,31 @@ func (m *Marketplace) isFresh(p *pointer) bool {
 
 // mayFallBack: whatever keeps a new index from us leaves the old one good, except an index that cannot be trusted.
 func mayFallBack(err error) bool {
-	var broken *BrokenError
-	return !errors.As(err, &broken)
+	var (
+		broken  *BrokenError
+		refused *trust.Error
+		damaged *trust.DamagedError
+	)
+	return !errors.As(err, &broken) && !errors.As(err, &refused) && !errors.As(err, &damaged)
 }
 
 // afresh reads the index without trusting any cache.
-func (m *Marketplace) afresh(ctx context.Context) (*Index, error) { return m.refresh(ctx, nil, nil) }
+func (m *Marketplace) afresh(ctx context.Context) (*Index, error) {
+	g, err := m.newGuard()
+	if err != nil {
+		return nil, err
+	}
+	return m.refresh(ctx, g, nil, nil)
+}
 
 // refresh asks the marketplace. p and cached are what the cache has, or nil.
-func (m *Marketplace) refresh(ctx context.Context, p *pointer, cached *Index) (*Index, error) {
+func (m *Marketplace) refresh(ctx context.Context, g *guard, p *pointer, cached *Index) (*Index, error) {
 	var known validators
 	if p != nil {
 		known = p.validators()
 	}
 	var d *download
+	g.begin(ctx)
 	now, unchanged, err := m.src.index(ctx, known, func(r io.Reader, size int64) (err error) {
 		if d != nil {
 			d.drop()
@@ -69,6 +116,9 @@ func (m *Marketplace) refresh(ctx context.Context, p *pointer, cached *Index) (*
 	if d != nil {
 		defer d.drop()
 	}
+	if turned := g.ended(); err == nil {
+		err = turned
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +127,46 @@ func (m *Marketplace) refresh(ctx context.Context, p *pointer, cached *Index) (*
 	if unchanged || cached != nil && d.tmp != nil && hex.EncodeToString(d.digest[:]) == cached.digest {
 		fresh.Digest, fresh.Size = cached.digest, cached.size
 		cached.fetched = fresh.Fetched
-		return cached, m.written(m.store.confirm(ctx, fresh))
+		if g != nil {
+			if err := g.confirm(); err != nil {
+				return nil, err
+			}
+			g.vouch(cached)
+		}
+		fresh.Says = cached.trust.Ignored
+		return cached, m.written(m.store.confirm(ctx, fresh, g.still(fresh.Digest)))
+	}
+	fresh.Digest, fresh.Size = hex.EncodeToString(d.digest[:]), d.size
+	if g != nil {
+		return m.acceptSigned(ctx, g, fresh, d)
 	}
 	return m.accept(ctx, fresh, d)
+}
+
+// acceptSigned puts a new index into the cache when its guard believes it.
+func (m *Marketplace) acceptSigned(ctx context.Context, g *guard, p *pointer, d *download) (*Index, error) {
+	side, err := g.admit(ctx, p, d)
+	if err != nil {
+		return nil, fmt.Errorf("reading the index of %s: %w", p.Location, err)
+	}
+	ix, err := m.opened(p, d, side)
+	if err != nil {
+		return nil, err
+	}
+	g.vouch(ix)
+	return ix, nil
+}
+
+// opened opens an index that has just been taken in.
+func (m *Marketplace) opened(p *pointer, d *download, side []byte) (*Index, error) {
+	if d.tmp == nil {
+		return memoryIndex(p.Location, d, side, p.Fetched)
+	}
+	ix := m.store.open(p)
+	if ix == nil {
+		return nil, fmt.Errorf("reading the cached index of %s: %w", p.Location, errDamaged)
+	}
+	return ix, nil
 }
 
 // receive reads an index as it comes in. Its errors other than those of r are final.
@@ -98,28 +185,27 @@ func (m *Marketplace) receive(r io.Reader, size int64) (*download, error) {
 	return d, nil
 }
 
-// accept judges a new index and puts it into the cache. (The signature is judged here, before anything is kept.)
+// accept puts a new index of a marketplace that is not signed into the cache.
 func (m *Marketplace) accept(ctx context.Context, p *pointer, d *download) (*Index, error) {
 	body, err := d.bytes()
 	if err != nil {
 		return nil, fmt.Errorf("reading the index of %s: %w", p.Location, err)
 	}
-	built, err := buildSide(body, d.digest)
+	side, head, err := buildSide(body, d.digest, false)
 	if err != nil {
 		return nil, fmt.Errorf("reading the index of %s: %w", p.Location, err)
 	}
-	p.Digest, p.Size = hex.EncodeToString(d.digest[:]), d.size
-	if d.tmp == nil {
-		return memoryIndex(p.Location, d, built, p.Fetched)
+	p.Says = trust.Announces(head)
+	if d.tmp != nil {
+		if err := m.written(m.store.commit(ctx, p, d, side)); err != nil {
+			return nil, err
+		}
 	}
-	if err := m.written(m.store.commit(ctx, p, d, built)); err != nil {
-		return nil, err
+	ix, err := m.opened(p, d, side)
+	if err == nil {
+		ix.trust = m.unsigned(p.Says)
 	}
-	ix := m.store.open(p)
-	if ix == nil {
-		return nil, fmt.Errorf("reading the cached index of %s: %w", p.Location, errDamaged)
-	}
-	return ix, nil
+	return ix, err
 }
 
 func (m *Marketplace) written(err error) error {

@@ -30,6 +30,9 @@ const (
 	recordSize = 28
 	sumSize    = 16
 	pageSize   = 4096
+
+	// entryDepth is how deeply an entry of a signed index may nest; what the format knows stays below ten.
+	entryDepth = 64
 )
 
 // errDamaged says that a side file, or the index behind it, does not hold what was written.
@@ -48,18 +51,25 @@ type row struct {
 
 func (r *row) key() []byte { return r.text[:r.keyLen] }
 
-// buildSide makes the side file of an index whose digest is known. A *BrokenError means that the index contradicts
-// itself, any other error that it is not an index.
-func buildSide(body []byte, digest [sha256.Size]byte) ([]byte, error) {
+// buildSide makes the side file of an index whose digest is known, and gives the index without its entries. A
+// *BrokenError means that the index contradicts itself, any other error that it is not an index. strict refuses the
+// whole index for a repeated key or a case twin anywhere, as a signed one is read.
+func buildSide(body []byte, digest [sha256.Size]byte, strict bool) (side, head []byte, err error) {
 	rows, err := rangesOf(body)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	fillRows(body, rows)
+	head = body
+	if n := len(rows); n > 0 {
+		head = slices.Concat(body[:rows[0].off], body[rows[n-1].off+rows[n-1].len:])
+	}
+	if err := fillRows(body, rows, strict); err != nil {
+		return nil, nil, err
+	}
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(bytes.Compare(a.key(), b.key()), cmp.Compare(a.off, b.off))
 	})
-	return encodeSide(rows, digest, len(body)), nil
+	return encodeSide(rows, digest, len(body)), head, nil
 }
 
 func rangesOf(body []byte) ([]row, error) {
@@ -81,14 +91,36 @@ func rangesOf(body []byte) ([]row, error) {
 }
 
 // fillRows skims and hashes the entries, a part on each processor.
-func fillRows(body []byte, rows []row) {
+func fillRows(body []byte, rows []row, strict bool) error {
 	workers := min(runtime.GOMAXPROCS(0), len(rows)/64+1)
+	errs := make([]error, workers)
 	var wg sync.WaitGroup
 	for w := range workers {
 		part := rows[len(rows)*w/workers : len(rows)*(w+1)/workers]
-		wg.Go(func() { fillPart(body, part) })
+		wg.Go(func() {
+			if strict {
+				errs[w] = strictPart(body, part)
+			}
+			fillPart(body, part)
+		})
 	}
 	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// strictPart parses entries and refuses one that says something twice.
+func strictPart(body []byte, rows []row) error {
+	for i := range rows {
+		r := &rows[i]
+		_, repeats, err := exactjson.Parse(body[r.off:r.off+r.len], entryDepth)
+		if err != nil {
+			return &BrokenError{Reason: fmt.Sprintf("the entry at byte %d: %v", r.off, err)}
+		}
+		if len(repeats) > 0 {
+			return &BrokenError{Reason: fmt.Sprintf("the entry at byte %d has the member %q twice, or in two spellings", r.off, repeats[0].Path)}
+		}
+	}
+	return nil
 }
 
 // textBlock is the size in which room for text is taken: growing one slice would copy it over and over.

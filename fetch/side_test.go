@@ -30,7 +30,7 @@ func indexIn(t testing.TB, body, built []byte) (*Index, error) {
 
 func built(t testing.TB, body []byte) []byte {
 	t.Helper()
-	b, err := buildSide(body, sha256.Sum256(body))
+	b, _, err := buildSide(body, sha256.Sum256(body), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestOddIndexes(t *testing.T) {
 		{`null`, -1},
 		{`{"connectors": []} x`, -1},
 	} {
-		b, err := buildSide([]byte(row.body), sha256.Sum256([]byte(row.body)))
+		b, _, err := buildSide([]byte(row.body), sha256.Sum256([]byte(row.body)), false)
 		if (err != nil) != (row.n < 0) {
 			t.Errorf("%s: %v", row.body, err)
 			continue
@@ -221,7 +221,7 @@ func FuzzBuildSide(f *testing.F) {
 	f.Add([]byte(`{"connectors": [{"id" "a", "name": "\ud800"}, {"x": {"id": "b"}}]}`))
 	f.Add(syntheticIndex(3))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		b, err := buildSide(body, sha256.Sum256(body))
+		b, _, err := buildSide(body, sha256.Sum256(body), false)
 		if err != nil {
 			return
 		}

@@ -188,20 +188,36 @@ func (d *download) bytes() ([]byte, error) {
 // commit puts an index in place: its files, then the pointer, then what nobody names any more is removed.
 func (s *store) commit(ctx context.Context, p *pointer, d *download, built []byte) error {
 	return s.locked(ctx, func(root *os.Root) error {
-		if err := d.tmp.keep(s.file(p.Digest, "body")); err != nil {
-			return err
-		}
-		if err := putFile(root, s.file(p.Digest, "side"), built); err != nil {
+		if err := s.put(p, d, built); err != nil {
 			return err
 		}
 		return s.point(root, p)
 	})
 }
 
-// confirm notes that the marketplace still has the index that p names.
-func (s *store) confirm(ctx context.Context, p *pointer) error {
+// put writes the files of an index, which nothing names yet.
+func (s *store) put(p *pointer, d *download, built []byte) error {
+	root, err := s.dir.sub(indexDir, true)
+	if err == nil {
+		err = d.tmp.keep(s.file(p.Digest, "body"))
+	}
+	if err == nil {
+		err = putFile(root, s.file(p.Digest, "side"), built)
+	}
+	return err
+}
+
+// confirm notes that the marketplace still has the index that p names. still, if any, is asked under the lock whether
+// that is the word that counts; without it the pointer's own is.
+func (s *store) confirm(ctx context.Context, p *pointer, still func() (bool, error)) error {
 	return s.locked(ctx, func(root *os.Root) error {
-		if now, err := s.load(); err != nil || now != nil && now.Digest != p.Digest {
+		if still == nil {
+			still = func() (bool, error) {
+				now, err := s.load()
+				return now == nil || now.Digest == p.Digest, err
+			}
+		}
+		if yes, err := still(); err != nil || !yes {
 			return err // another process was quicker; its word is newer
 		}
 		return s.point(root, p)

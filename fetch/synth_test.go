@@ -55,7 +55,7 @@ func BenchmarkBuildSide(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportMetric(float64(len(body))/1e6, "MB-index")
 	for b.Loop() {
-		built, err := buildSide(body, digest)
+		built, _, err := buildSide(body, digest, false)
 		if err != nil {
 			b.Fatal(err)
 		}
