@@ -30,7 +30,7 @@ var levels = map[string]int{
 	"install": 5, "form": 5, "launch": 5, "catalog": 5,
 	"install/deps": 4, // reads lists of packages and starts npm and pip; install keeps what they make
 	"fetch":        3, "keystore": 3, "mount": 3,
-	"manifest": 2, "sandbox": 2,
+	"manifest": 2, "sandbox": 2, "fetch/trust": 2,
 	"internal/":           1,
 	"internal/exactjson":  0,
 	"internal/atomicfile": 0,

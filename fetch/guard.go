@@ -383,3 +383,13 @@ func (m *Marketplace) TrustFile() string {
 	_, name := m.src.id()
 	return filepath.Join(m.o.TrustDir, name+".json")
 }
+
+// OfferedKeys reads the keys document that the marketplace shows, unjudged: for a person who compares it with what they
+// know from elsewhere. nil: it shows none.
+func (m *Marketplace) OfferedKeys(ctx context.Context) (*trust.Keys, error) {
+	doc, err := m.small(ctx, keysName, trust.MaxKeysBytes)
+	if err != nil || doc == nil {
+		return nil, err
+	}
+	return trust.ParseKeys(doc)
+}

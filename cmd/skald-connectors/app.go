@@ -41,6 +41,7 @@ type hooks struct {
 	now      func() time.Time
 	builtin  fs.FS
 	keychain keystore.Keychain
+	public   string // in place of the public marketplace
 }
 
 // run is the program: it returns the exit code. Inside a sandbox this program is
@@ -161,7 +162,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(),
 		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.secretsCommand(), a.uninstallCommand(),
 		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
-		a.catalogCommand(), a.versionCommand(), exitCodesTopic())
+		a.marketplaceCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
 	addDocs(root)
 	for _, c := range root.Commands() {
 		wrapArgs(c)
@@ -263,18 +264,6 @@ func (a *app) say(format string, args ...any) {
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
 		fmt.Fprintln(a.stderr, form.Clean(line))
 	}
-}
-
-// marketplace opens the chosen marketplace.
-func (a *app) marketplace(location, home string) (*fetch.Marketplace, error) {
-	m, err := fetch.Open(fetch.Options{
-		Location: location, Builtin: a.hooks.builtin, CacheDir: filepath.Join(home, "cache"),
-		Env: a.getenv, Now: a.hooks.now, Progress: a.showEvent, UserAgent: program + "/" + versionString(),
-	})
-	if err != nil {
-		return nil, usagef("the marketplace %q: %v", location, err)
-	}
-	return m, nil
 }
 
 // sandboxModes are the words of --sandbox.

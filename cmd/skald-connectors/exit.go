@@ -13,6 +13,7 @@ import (
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
+	"skald-connectors/fetch/trust"
 	"skald-connectors/form"
 	"skald-connectors/install"
 	"skald-connectors/internal/atomicfile"
@@ -280,8 +281,17 @@ func trustCode(err error) (int, string, bool) {
 		broken   *fetch.BrokenError
 		page     *fetch.WebPageError
 		offline  *fetch.UnreachableError
+		refused  *trust.Error
+		revoked  *fetch.RevokedError
+		unknown  *trust.DamagedError
 	)
 	switch {
+	case errors.As(err, &refused):
+		return exitIntegrity, distrustHint(refused), true
+	case errors.As(err, &unknown):
+		return exitIntegrity, fmt.Sprintf("restore %s from a backup; without it nothing protects you from an older index", unknown.Path), true
+	case errors.As(err, &revoked):
+		return exitUsage, "wait for a newer version", true
 	case errors.As(err, &pin), errors.As(err, &disagree), errors.As(err, &script):
 		return exitIntegrity, "nothing was installed; the marketplace's publisher has to mend this", true
 	case errors.As(err, &replan):
@@ -301,6 +311,17 @@ func trustCode(err error) (int, string, bool) {
 		return exitFailed, "check the network; the connectors that come with this program need none: --index builtin", true
 	}
 	return 0, "", false
+}
+
+// distrustHint says what a person can do about an index that is not believed. None of it makes us believe it.
+func distrustHint(e *trust.Error) string {
+	switch e.Kind {
+	case trust.Freeze:
+		return "look at the clock of this machine; if it is right, the marketplace's publisher has to sign a new index, or somebody keeps it from you"
+	case trust.Rollback, trust.Fork:
+		return "nothing was installed; try again later. If it stays, tell the marketplace's publisher: somebody serves another index than theirs"
+	}
+	return "nothing was installed; the marketplace's publisher has to mend this, or somebody else answers in its place"
 }
 
 func machineCode(err error) (int, string, bool) {

@@ -80,8 +80,8 @@ func readSettings(home string) (settings, error) {
 	return s, nil
 }
 
-// location is the marketplace that this run uses: flag, variable, settings
-// file, the public one.
+// location is the marketplace that this run was told to use, by flag, variable
+// or settings file; "" where nothing names one.
 func (a *app) location(home string) (string, error) {
 	for _, named := range []string{a.indexFlag, a.getenv("SKALD_CONNECTORS_INDEX")} {
 		if named != "" {
@@ -92,8 +92,5 @@ func (a *app) location(home string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.Index != "" {
-		return s.Index, nil
-	}
-	return publicMarketplace, nil
+	return s.Index, nil
 }

@@ -36,6 +36,8 @@ type about struct {
 	diags    []manifest.Diagnostic
 	packages []deps.Set
 	from     string
+	trust    string // how far the index is vouched for
+	revoked  string // why the marketplace took this version back
 	records  []*record.Record
 }
 
@@ -111,11 +113,15 @@ func installedAs(records record.Store, id string, k *about) (damaged, err error)
 
 // lookUp reads the chosen marketplace.
 func (a *app) lookUp(ctx context.Context, id string, k *about) error {
-	s, err := a.openShop(ctx, fetch.Cached)
+	all, err := a.openShops(ctx, fetch.Cached)
 	if err != nil {
 		return err
 	}
-	return a.look(ctx, s, id, k)
+	s, e, err := all.lookup(id)
+	if err != nil {
+		return err
+	}
+	return a.look(ctx, s, e.ID, k)
 }
 
 // look reads the index entry and, where it can be had, the manifest.
@@ -124,7 +130,14 @@ func (a *app) look(ctx context.Context, s *shop, id string, k *about) error {
 	if err != nil {
 		return err
 	}
-	k.entry, k.from = &e, s.from()
+	k.entry, k.from, k.trust = &e, s.from(), trustText(s.index.Trust(), s.index.Location())
+	if s.name != "" {
+		k.from = fmt.Sprintf("%s (%s)", s.from(), s.name)
+	}
+	k.revoked, _ = s.index.Revoked(e)
+	if k.revoked != "" {
+		return nil
+	}
 	pre, err := s.market.Preview(ctx, s.index, e, deps.FileNames()...)
 	if err != nil {
 		a.say("its manifest cannot be read: %s", err)
@@ -158,6 +171,10 @@ func (a *app) printEntry(k *about) {
 	b.WriteString("\n")
 	row := func(label, text string) { a.row(&b, label, text) }
 	row("publisher", k.from)
+	row("trust", k.trust)
+	if k.revoked != "" {
+		row("REVOKED", k.revoked)
+	}
 	row("homepage", e.Homepage)
 	row("released", e.ReleaseDate)
 	row("type", e.Type+", "+e.Scope)
@@ -252,6 +269,9 @@ func (a *app) printRecord(k *about, rec *record.Record) {
 		row("update", "%s is available; %s", manifest.DisplayVersion(*e), changedFiles(rec.Pins(), e.Files))
 	}
 	row("from", "%s", marketName(rec.Index.URL))
+	if rec.Index.Signer != "" {
+		row("signed", "by %s", rec.Index.Signer)
+	}
 	row("since", "%s, changed %s", rec.InstalledAt.Local().Format(time.DateOnly), age(a.hooks.now(), rec.UpdatedAt))
 	switch v := rec.Verify; {
 	case v.Ran && v.OK:

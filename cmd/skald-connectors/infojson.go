@@ -25,7 +25,7 @@ func (k *about) document() map[string]any {
 	}
 	c := map[string]any{
 		"id": e.ID, "name": e.Name, "description": e.Description, "type": e.Type, "scope": e.Scope,
-		"version": e.Version, "version_string": e.VersionString, "released": e.ReleaseDate, "publisher": k.from,
+		"version": e.Version, "version_string": e.VersionString, "released": e.ReleaseDate, "publisher": k.from, "trust": k.trust, "revoked": k.revoked,
 		"homepage": e.Homepage, "requires": list(e.Requires), "tags": list(e.Tags), "files": files,
 	}
 	if k.manifest != nil {

@@ -94,19 +94,19 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 		return err
 	}
 	a.startProgress()
-	s, err := a.openShop(ctx, fetch.Refresh)
+	all, err := a.openShops(ctx, fetch.Refresh)
 	if err != nil {
 		return err
 	}
-	act, err := a.activator(s.home)
+	act, err := a.activator(all.home())
 	if err != nil {
 		return err
 	}
-	plans, err := a.agreeAll(ctx, act, s, o, given)
+	plans, err := a.agreeAll(ctx, act, all, o, given)
 	if err != nil {
 		return err
 	}
-	return a.installAll(ctx, act, s, o, plans, given)
+	return a.installAll(ctx, act, o, plans, given)
 }
 
 func firstRepeated(list []string) string {
@@ -118,16 +118,22 @@ func firstRepeated(list []string) string {
 	return ""
 }
 
+// agreed is one plan that has its yes, with the marketplace it is from.
+type agreed struct {
+	*activate.Plan
+	shop *shop
+}
+
 // agreeAll plans every connector and gets a yes for each, before anything is
 // downloaded.
-func (a *app) agreeAll(ctx context.Context, act *activate.Activator, s *shop, o *installOptions, given map[string]activate.Given) ([]*activate.Plan, error) {
-	var plans []*activate.Plan
+func (a *app) agreeAll(ctx context.Context, act *activate.Activator, all *shops, o *installOptions, given map[string]activate.Given) ([]agreed, error) {
+	var plans []agreed
 	for _, id := range o.ids {
-		e, err := s.index.Lookup(id)
+		s, e, err := all.lookup(id)
 		if err != nil {
 			return nil, err
 		}
-		name := orElse(o.as, id)
+		name := orElse(o.as, e.ID)
 		p, err := act.Plan(ctx, s.market, s.index, e, name, activate.PlanOptions{NoDeps: o.noDeps, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Given: given})
 		if err != nil {
 			return nil, err
@@ -150,7 +156,7 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, s *shop, o 
 		if err := a.agree(ctx, p, s, o); err != nil {
 			return nil, err
 		}
-		plans = append(plans, p)
+		plans = append(plans, agreed{p, s})
 	}
 	return plans, nil
 }
@@ -215,22 +221,22 @@ func declined(ok bool, err error, name string) error {
 // installAll downloads all bundles side by side and installs one after the
 // other. One that fails does not stop the others; the first failure decides
 // the exit code.
-func (a *app) installAll(ctx context.Context, act *activate.Activator, s *shop, o *installOptions, plans []*activate.Plan, given map[string]activate.Given) error {
+func (a *app) installAll(ctx context.Context, act *activate.Activator, o *installOptions, plans []agreed, given map[string]activate.Given) error {
 	for _, p := range plans {
-		undo, err := act.PrepareKeys(ctx, p, given)
+		undo, err := act.PrepareKeys(ctx, p.Plan, given)
 		if err != nil {
 			return err
 		}
 		defer undo()
 	}
-	bundles := a.downloadAll(ctx, s, plans)
+	bundles := a.downloadAll(ctx, plans)
 	done, failed := []*record.Record{}, []failure{}
 	var first error
 	for i, p := range plans {
 		err := bundles[i].err
 		if err == nil {
 			var rec *record.Record
-			rec, err = act.Install(ctx, activate.Request{Plan: p, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
+			rec, err = act.Install(ctx, activate.Request{Plan: p.Plan, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
 				AllowScripts: o.scripts, DepsTimeout: o.depsTimeout,
 				Grant: record.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld})
 			if rec != nil {
@@ -278,13 +284,13 @@ type download struct {
 	err    error
 }
 
-func (a *app) downloadAll(ctx context.Context, s *shop, plans []*activate.Plan) []download {
+func (a *app) downloadAll(ctx context.Context, plans []agreed) []download {
 	out := make([]download, len(plans))
 	finished := make(chan struct{})
 	a.showFiles()
 	for i, p := range plans {
 		go func() {
-			out[i].bundle, out[i].err = s.market.Bundle(ctx, p.Index, p.Entry)
+			out[i].bundle, out[i].err = p.shop.market.Bundle(ctx, p.Index, p.Entry)
 			finished <- struct{}{}
 		}()
 	}
@@ -336,29 +342,27 @@ func versionOf(rec *record.Record) string {
 	return fmt.Sprintf("%s (version %d)", form.Clean(rec.VersionString), rec.Version)
 }
 
-// completeIDs offers the ids of the index that is here already.
+// completeIDs offers the ids of the indexes that are here already.
 func (a *app) completeIDs(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	home, err := a.home()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	location, err := a.location(home)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
 	a.quiet = true
-	s, err := a.readShop(cmd.Context(), home, location, fetch.Offline)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	found, err := s.index.Search(fetch.Query{})
+	all, err := a.openShops(cmd.Context(), fetch.Offline)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var out []string
-	for _, e := range found {
-		if strings.HasPrefix(e.ID, prefix) && !slices.Contains(args, e.ID) && e.Broken == "" {
-			out = append(out, e.ID+"\t"+e.Name)
+	for _, s := range all.open {
+		found, err := s.index.Search(fetch.Query{})
+		if err != nil {
+			continue
+		}
+		for _, e := range found {
+			id := e.ID
+			if strings.Contains(prefix, "/") {
+				id = s.name + "/" + id
+			}
+			if strings.HasPrefix(id, prefix) && !slices.Contains(args, id) && e.Broken == "" {
+				out = append(out, id+"\t"+e.Name)
+			}
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp

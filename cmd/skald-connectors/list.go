@@ -36,9 +36,11 @@ type listLine struct {
 	Version       manifest.Version `json:"version"`
 	VersionString string           `json:"version_string"`
 	State         string           `json:"state"`
-	Update        manifest.Version `json:"update"`      // 0 = none known
-	Unprotected   bool             `json:"unprotected"` // it runs without a sandbox
-	TestFailed    bool             `json:"test_failed"` // the last verify said no
+	Update        manifest.Version `json:"update"`                // 0 = none known
+	Unprotected   bool             `json:"unprotected"`           // it runs without a sandbox
+	TestFailed    bool             `json:"test_failed"`           // the last verify said no
+	Marketplace   string           `json:"marketplace,omitempty"` // its name, where it is a listed one
+	Revoked       string           `json:"revoked,omitempty"`     // why the marketplace took this version back
 	Mounts        []string         `json:"mounts"`
 	Problem       string           `json:"problem,omitempty"`
 }
@@ -57,7 +59,7 @@ func (a *app) list(ctx context.Context) error {
 	for i, l := range listed {
 		lines[i] = describe(store, l)
 	}
-	a.addUpdates(ctx, home, listed, lines)
+	a.addMarkets(ctx, home, listed, lines)
 	if a.json {
 		return a.printJSON(map[string]any{"activations": lines})
 	}
@@ -78,9 +80,19 @@ func (a *app) list(ctx context.Context) error {
 		if l.TestFailed {
 			state += ", last test failed"
 		}
-		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, update}
+		if l.Revoked != "" {
+			state = "REVOKED"
+		}
+		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, update, l.Marketplace}
 	}
-	if err := table(a.stdout, []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE"}, rows); err != nil {
+	header := []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE", "FROM"}
+	if oneMarket(lines) {
+		header = header[:len(header)-1]
+		for i := range rows {
+			rows[i] = rows[i][:len(header)]
+		}
+	}
+	if err := table(a.stdout, header, rows); err != nil {
 		return err
 	}
 	for _, l := range lines {
@@ -89,6 +101,16 @@ func (a *app) list(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// oneMarket tells whether everything came from one marketplace.
+func oneMarket(lines []listLine) bool {
+	for _, l := range lines {
+		if l.Marketplace != lines[0].Marketplace {
+			return false
+		}
+	}
+	return true
 }
 
 func describe(store *install.Store, l record.Listed) listLine {
@@ -121,35 +143,53 @@ func displayVersion(r *record.Record) string {
 	return manifest.DisplayVersion(manifest.Entry{Version: r.Version, VersionString: r.VersionString})
 }
 
-// addUpdates notes greater versions of the index that is here already; without
-// one nothing is said, since list asks no network.
-func (a *app) addUpdates(ctx context.Context, home string, listed []record.Listed, lines []listLine) {
-	location, err := a.location(home)
-	if err != nil || len(listed) == 0 {
-		return
-	}
-	m, err := a.marketplace(location, home)
+// addMarkets notes what the indexes that are here already say: greater versions,
+// and versions that were taken back. Without one nothing is said, since list
+// asks no network. Each activation is held against the marketplace it came from.
+func (a *app) addMarkets(ctx context.Context, home string, listed []record.Listed, lines []listLine) {
+	known, err := readPlaces(home)
 	if err != nil {
-		return
+		a.say("%s", err)
+		known = &places{}
 	}
-	ix, err := m.Index(ctx, fetch.Offline)
-	if err != nil {
-		return
-	}
-	var ids []string
-	for _, l := range listed {
-		if l.Record != nil {
-			ids = append(ids, l.Record.Connector)
-		}
-	}
-	versions, err := ix.Versions(ids)
-	if err != nil {
-		return
-	}
+	from := map[string]*fetch.Index{}
 	for i, l := range listed {
-		if l.Record != nil && l.Record.Index.URL == ix.Location() && versions[l.Record.Connector] > l.Record.Version {
+		if l.Record == nil || l.Record.Index.URL == "" {
+			continue
+		}
+		url := l.Record.Index.URL
+		if p, ok := known.at(url); ok {
+			lines[i].Marketplace = p.Name
+		}
+		m, err := a.marketplace(url, home)
+		if err != nil {
+			continue
+		}
+		a.addRevoked(m, l.Record, &lines[i])
+		ix, asked := from[url]
+		if !asked {
+			ix, _ = m.Index(ctx, fetch.Offline)
+			from[url] = ix
+		}
+		if ix == nil {
+			continue
+		}
+		versions, err := ix.Versions([]string{l.Record.Connector})
+		if err == nil && versions[l.Record.Connector] > l.Record.Version {
 			lines[i].Update = versions[l.Record.Connector]
 		}
+	}
+}
+
+// addRevoked notes that the marketplace took the installed version back.
+func (a *app) addRevoked(m *fetch.Marketplace, r *record.Record, line *listLine) {
+	err := revoked(m, r)
+	var back *fetch.RevokedError
+	switch {
+	case errors.As(err, &back):
+		line.Revoked, line.Problem = back.Reason, err.Error()
+	case err != nil:
+		line.Problem = err.Error()
 	}
 }
 
@@ -182,6 +222,8 @@ func (a *app) searchCommand() *cobra.Command {
 // searchLine is one result of search.
 type searchLine struct {
 	ID            string           `json:"id"`
+	Marketplace   string           `json:"marketplace,omitempty"`
+	Revoked       string           `json:"revoked,omitempty"`
 	Name          string           `json:"name"`
 	Type          string           `json:"type"`
 	Scope         string           `json:"scope"`
@@ -193,37 +235,72 @@ type searchLine struct {
 }
 
 func (a *app) search(ctx context.Context, o *searchOptions) error {
-	s, err := a.openShop(ctx, fetch.Cached)
+	all, err := a.openShops(ctx, fetch.Cached)
 	if err != nil {
 		return err
 	}
-	found, err := s.index.Search(fetch.Query{Words: o.words, Tag: o.tag, Type: o.kind, Scope: o.scope, Requires: o.requires})
-	if err != nil {
-		return err
-	}
-	lines := make([]searchLine, len(found))
-	rows := make([][]string, len(found))
-	for i, e := range found {
-		lines[i] = searchLine{ID: e.ID, Name: e.Name, Type: e.Type, Scope: e.Scope, Version: e.Version, VersionString: e.VersionString, Description: e.Description, Tags: e.Tags, Broken: e.Broken}
-		if lines[i].Tags == nil {
-			lines[i].Tags = []string{}
-		}
-		text := e.Description
-		if e.Broken != "" {
-			text = "cannot be installed: " + e.Broken
-		}
-		rows[i] = []string{e.ID, manifest.DisplayVersion(e), e.Name, shorten(text, max(a.width()-48, 20))}
-	}
-	if a.json {
-		if err := a.printJSON(map[string]any{"index": s.index.Location(), "results": lines}); err != nil {
+	lines := []searchLine{}
+	for _, s := range all.open {
+		found, err := s.index.Search(fetch.Query{Words: o.words, Tag: o.tag, Type: o.kind, Scope: o.scope, Requires: o.requires})
+		if err != nil {
 			return err
 		}
-		if a.json = false; len(rows) > 0 { // the one document is out
+		for _, e := range found {
+			lines = append(lines, foundLine(s, e))
+		}
+	}
+	if a.json {
+		if err := a.printJSON(searchDocument(all, lines)); err != nil {
+			return err
+		}
+		if a.json = false; len(lines) > 0 { // the one document is out
 			return nil
 		}
 	}
-	if len(rows) == 0 {
-		return &exitError{exitNotFound, errors.New("nothing in " + s.from() + " matches")}
+	if len(lines) == 0 {
+		return &exitError{exitNotFound, errors.New("nothing in " + all.from() + " matches")}
+	}
+	return a.printFound(all, lines)
+}
+
+func foundLine(s *shop, e manifest.Entry) searchLine {
+	l := searchLine{ID: e.ID, Marketplace: s.name, Name: e.Name, Type: e.Type, Scope: e.Scope, Version: e.Version, VersionString: e.VersionString, Description: e.Description, Tags: e.Tags, Broken: e.Broken}
+	if l.Tags == nil {
+		l.Tags = []string{}
+	}
+	l.Revoked, _ = s.index.Revoked(e)
+	return l
+}
+
+// searchDocument is the JSON of search (docs/json.md).
+func searchDocument(all *shops, lines []searchLine) map[string]any {
+	doc := map[string]any{"results": lines}
+	if all.single() {
+		doc["index"] = all.open[0].index.Location()
+		return doc
+	}
+	from := map[string]string{}
+	for _, s := range all.open {
+		from[s.name] = s.index.Location()
+	}
+	doc["marketplaces"], doc["unreachable"] = from, list(all.closed)
+	return doc
+}
+
+func (a *app) printFound(all *shops, lines []searchLine) error {
+	rows := make([][]string, len(lines))
+	for i, l := range lines {
+		text, id := l.Description, l.ID
+		switch {
+		case l.Broken != "":
+			text = "cannot be installed: " + l.Broken
+		case l.Revoked != "":
+			text = "REVOKED: " + l.Revoked
+		}
+		if l.Marketplace != "" {
+			id = l.Marketplace + "/" + l.ID
+		}
+		rows[i] = []string{id, manifest.DisplayVersion(manifest.Entry{Version: l.Version, VersionString: l.VersionString}), l.Name, shorten(text, max(a.width()-48, 20))}
 	}
 	return table(a.stdout, []string{"ID", "VERSION", "NAME", "DESCRIPTION"}, rows)
 }

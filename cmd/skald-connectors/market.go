@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
+	"skald-connectors/manifest"
 )
 
 // builtinLocation is the marketplace inside the program.
@@ -13,6 +19,7 @@ const builtinLocation = "builtin"
 
 // shop is an opened marketplace with its index.
 type shop struct {
+	name   string // among several; "" where there is only one
 	market *fetch.Marketplace
 	index  *fetch.Index
 	home   string
@@ -28,11 +35,48 @@ func marketName(location string) string {
 	return location
 }
 
-// openShop reads the index of the chosen marketplace. When the public one
-// cannot be reached a person is offered the built-in one; nothing switches by
-// itself.
-func (a *app) openShop(ctx context.Context, mode fetch.Freshness) (*shop, error) {
-	home, err := a.home()
+// marketplace opens the marketplace at a location, with the keys that are
+// pinned for it or that this program brings along.
+func (a *app) marketplace(location, home string) (*fetch.Marketplace, error) {
+	listed, err := readPlaces(home)
+	if err != nil {
+		return nil, err
+	}
+	o := a.marketOptions(location, home)
+	m, err := fetch.Open(o)
+	if err == nil {
+		if p, ok := listed.at(m.Location()); ok && len(p.Keys) > 0 {
+			o.Pinned, o.PinnedNeeded = p.Keys, p.Needed
+			m, err = fetch.Open(o)
+		}
+	}
+	if err != nil {
+		return nil, usagef("the marketplace %q: %v", location, err)
+	}
+	return m, nil
+}
+
+func (a *app) marketOptions(location, home string) fetch.Options {
+	o := fetch.Options{
+		Location: location, Builtin: a.hooks.builtin, CacheDir: filepath.Join(home, "cache"), TrustDir: filepath.Join(home, "trust"),
+		Env: a.getenv, Now: a.hooks.now, Progress: a.showEvent, UserAgent: program + "/" + versionString(),
+	}
+	if strings.TrimRight(location, "/") == a.publicLocation() && a.hooks.builtin != nil {
+		// The built-in tree is the public marketplace's own: its keys are those that this release vouches for.
+		if keys, err := fs.ReadFile(a.hooks.builtin, "keys.json"); err == nil {
+			o.Keys = keys
+		}
+	}
+	return o
+}
+
+// publicLocation is the public marketplace; tests have one of their own.
+func (a *app) publicLocation() string { return orElse(a.hooks.public, publicMarketplace) }
+
+// places are the marketplaces of this run: the one that is named by flag,
+// variable or settings file, else the public one and those that were added.
+func (a *app) places(home string) ([]marketEntry, error) {
+	listed, err := readPlaces(home)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +84,73 @@ func (a *app) openShop(ctx context.Context, mode fetch.Freshness) (*shop, error)
 	if err != nil {
 		return nil, err
 	}
+	if location != "" {
+		p, _ := listed.at(location)
+		return []marketEntry{p}, nil
+	}
+	all := listed.all()
+	for i := range all {
+		if all[i].Location == publicMarketplace {
+			all[i].Location = a.publicLocation()
+		}
+	}
+	if len(all) == 0 {
+		return nil, withHint(usagef("there is no marketplace: the public one was removed and no other was added"), "add one with %s marketplace add URL, or name one with --index", program)
+	}
+	return all, nil
+}
+
+// shops are the opened marketplaces of this run.
+type shops struct {
+	open   []*shop
+	closed []string // names of those that could not be read
+}
+
+// openShops reads the index of every marketplace of this run. One of several
+// that cannot be read is told and left out; of a single one it is the error.
+func (a *app) openShops(ctx context.Context, mode fetch.Freshness) (*shops, error) {
+	home, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.places(home)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 1 {
+		s, err := a.onlyShop(ctx, home, list[0].Location, mode)
+		if err != nil {
+			return nil, err
+		}
+		return &shops{open: []*shop{s}}, nil
+	}
+	all := &shops{}
+	var first error
+	for _, p := range list {
+		s, err := a.readShop(ctx, home, p.Location, mode)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && classifyOnly(err) == exitIntegrity:
+			return nil, err // an index that is not believed is no network that is away
+		case err != nil:
+			first = errors.Join(first, err)
+			all.closed = append(all.closed, p.Name)
+			a.say("marketplace %s is left out: %s", p.Name, err)
+			continue
+		}
+		s.name = p.Name
+		all.open = append(all.open, s)
+	}
+	if len(all.open) == 0 {
+		return nil, first
+	}
+	return all, nil
+}
+
+// onlyShop reads the one marketplace of this run. When the public one cannot be
+// reached a person is offered the built-in one; nothing switches by itself.
+func (a *app) onlyShop(ctx context.Context, home, location string, mode fetch.Freshness) (*shop, error) {
 	s, err := a.readShop(ctx, home, location, mode)
 	var offline *fetch.UnreachableError
 	var page *fetch.WebPageError
@@ -61,6 +172,8 @@ func (a *app) openShop(ctx context.Context, mode fetch.Freshness) (*shop, error)
 	return a.readShop(ctx, home, builtinLocation, mode)
 }
 
+// readShop reads the index of one marketplace and says what is to be known
+// about it.
 func (a *app) readShop(ctx context.Context, home, location string, mode fetch.Freshness) (*shop, error) {
 	m, err := a.marketplace(location, home)
 	if err != nil {
@@ -73,5 +186,118 @@ func (a *app) readShop(ctx context.Context, home, location string, mode fetch.Fr
 	if ix.Err() != nil {
 		a.say("%s cannot be reached (%v); using the index of %s", marketName(ix.Location()), ix.Err(), age(a.hooks.now(), ix.Fetched()))
 	}
+	switch t := ix.Trust(); {
+	case t.Stale != nil:
+		a.say("note: %s; nothing is installed from it", t.Stale)
+	case t.Ignored:
+		a.say("note: %s calls its index signed, and none of its keys is pinned here, so its signatures are ignored; pin one with %s marketplace add %s --key RWQ…",
+			marketName(ix.Location()), program, ix.Location())
+	}
 	return &shop{market: m, index: ix, home: home}, nil
+}
+
+// single is the one marketplace where there is only one.
+func (s *shops) single() bool { return len(s.open) == 1 && len(s.closed) == 0 }
+
+// lookup finds the connector that a person names: by its id, or by marketplace
+// and id (acme/gmail) where several have that id. Nobody chooses for them: an
+// id that two marketplaces have, or that one which cannot be read may have, has
+// to be named in full.
+func (s *shops) lookup(name string) (*shop, manifest.Entry, error) {
+	if market, id, qualified := strings.Cut(name, "/"); qualified {
+		for _, one := range s.open {
+			if one.name == market || s.single() && one.named(market) {
+				e, err := one.index.Lookup(id)
+				return one, e, err
+			}
+		}
+		if slices.Contains(s.closed, market) {
+			return nil, manifest.Entry{}, &exitError{exitFailed, fmt.Errorf("the marketplace %q cannot be read", market)}
+		}
+		return nil, manifest.Entry{}, withHint(usagef("there is no marketplace %q", market), "see %s marketplace list", program)
+	}
+	var found []*shop
+	var missing error
+	for _, one := range s.open {
+		_, err := one.index.Lookup(name)
+		var gone *fetch.NotFoundError
+		switch {
+		case errors.As(err, &gone):
+			missing = gone
+		default: // also one that is broken there: it has that id
+			found = append(found, one)
+		}
+	}
+	switch {
+	case len(found) == 1 && len(s.closed) == 0:
+		e, err := found[0].index.Lookup(name)
+		return found[0], e, err
+	case len(found) == 1:
+		return nil, manifest.Entry{}, withHint(usagef("the marketplace %s cannot be read, and may have a connector %q too", strings.Join(s.closed, ", "), name),
+			"say which one is meant: %s/%s", found[0].name, name)
+	case len(found) > 1:
+		return nil, manifest.Entry{}, withHint(usagef("%d marketplaces have a connector %q", len(found), name), "say which one is meant: %s", strings.Join(qualified(found, name), " or "))
+	}
+	return nil, manifest.Entry{}, missing
+}
+
+// named tells whether the only marketplace of a run is called that.
+func (s *shop) named(name string) bool {
+	listed, err := readPlaces(s.home)
+	if err != nil {
+		return false
+	}
+	p, ok := listed.named(name)
+	return ok && p.Location == s.index.Location()
+}
+
+func qualified(found []*shop, id string) []string {
+	names := make([]string, len(found))
+	for i, s := range found {
+		names[i] = s.name + "/" + id
+	}
+	return names
+}
+
+// trustText says in one sentence how far an index is vouched for.
+func trustText(t fetch.Trust, location string) string {
+	switch {
+	case t.Builtin:
+		return "it comes inside this program"
+	case t.Signed:
+		return fmt.Sprintf("signed by %s; number %d, issued %s, good until %s", strings.Join(t.Signers, ", "), t.Seq, t.Issued.Format("2006-01-02"), t.Expires.Format("2006-01-02"))
+	case strings.HasPrefix(location, "https://"):
+		return "not signed: its index is what the web server says"
+	case strings.HasPrefix(location, "http://"):
+		return "not signed, over plain http"
+	}
+	return "not signed: its index is what the folder has"
+}
+
+// home is the home of all of them.
+func (s *shops) home() string { return s.open[0].home }
+
+// from names them in words.
+func (s *shops) from() string {
+	names := make([]string, len(s.open))
+	for i, one := range s.open {
+		names[i] = one.from()
+	}
+	return strings.Join(names, ", ")
+}
+
+// revoked says that the marketplace of an activation took its version back: a
+// *fetch.RevokedError. It asks no network.
+func revoked(m *fetch.Marketplace, r *record.Record) error {
+	digest := ""
+	for _, f := range r.Files {
+		if f.Path == "connector.json" {
+			digest = f.SHA256
+		}
+	}
+	reason, back, err := m.Revoked(r.Connector, int64(r.Version), digest)
+	if err == nil && back {
+		err = &fetch.RevokedError{ID: r.Connector, Version: r.Version, Reason: reason}
+	}
+	return err
 }

@@ -30,6 +30,7 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	} else {
 		row("download", "its manifest, which nothing pins")
 	}
+	row("index", "%s", form.Clean(trustText(p.Index.Trust(), p.Index.Location())))
 	if m.Remote() {
 		row("connect", "%s", form.Clean(m.Server.URL))
 	} else {

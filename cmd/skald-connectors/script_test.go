@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // SKALD_TEST_KEYCHAIN names a folder that plays the keychain, or is "os" for
 // the real one.
 func testProgram() {
-	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}}
+	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, public: os.Getenv("SKALD_TEST_PUBLIC")}
 	switch dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir {
 	case "":
 	case "os":

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate/record"
+	"skald-connectors/fetch"
+	"skald-connectors/fetch/trust"
+	"skald-connectors/form"
+	"skald-connectors/manifest"
+)
+
+type marketOptions struct {
+	name     string
+	keys     []string
+	needed   int
+	unsigned bool
+}
+
+func (a *app) marketplaceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "marketplace", GroupID: "find", Short: "Add, list and remove marketplaces",
+		Long: "Several marketplaces are searched side by side. Where two of them have a connector of the\n" +
+			"same id, it is named with its marketplace: install acme/gmail.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	o := &marketOptions{}
+	add := &cobra.Command{
+		Use:   "add URL",
+		Short: "Add a marketplace, or pin the keys of one",
+		Long: "add reads the marketplace once and puts it on the list. With --key its index has to be\n" +
+			"signed by these keys, or by keys that they vouch for, from now on and for ever. Without\n" +
+			"--key a marketplace that shows keys asks for the last characters of one, which you know\n" +
+			"from elsewhere; one that is not signed needs --unsigned. URL is an https address or a folder.",
+		Example: "  skald-connectors marketplace add https://connectors.acme.example --key RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\n" +
+			"  skald-connectors marketplace add /mnt/mirror --name mirror",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.addMarket(cmd.Context(), args[0], o) },
+	}
+	f := add.Flags()
+	f.StringArrayVar(&o.keys, "key", nil, "public `KEY` (RWQ…) that vouches for it (repeatable)")
+	f.IntVar(&o.needed, "threshold", 0, "how many of the keys have to sign (`N`; default: all of them)")
+	f.StringVar(&o.name, "name", "", "`NAME` of the marketplace, as in install NAME/ID")
+	f.BoolVar(&o.unsigned, "unsigned", false, "agree to a marketplace whose index nobody signs")
+	list := &cobra.Command{
+		Use: "list", Short: "List the marketplaces", Args: cobra.NoArgs,
+		Example: "  skald-connectors marketplace list",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listMarkets(cmd.Context()) },
+	}
+	remove := &cobra.Command{
+		Use: "remove NAME", Short: "Take a marketplace off the list", Args: cobra.ExactArgs(1),
+		Long: "remove takes a marketplace off the list. What was installed from it stays and goes on working.\n" +
+			"That its index is a signed one is not forgotten.",
+		Example:           "  skald-connectors marketplace remove acme",
+		ValidArgsFunction: a.completeMarkets,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.removeMarket(args[0]) },
+	}
+	c.AddCommand(add, list, remove)
+	return c
+}
+
+func (a *app) addMarket(ctx context.Context, location string, o *marketOptions) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	if u, err := url.Parse(location); err == nil && u.User != nil {
+		return withHint(usagef("the address has a password in it, and the list of marketplaces is no place for one"), "leave it out, or name the marketplace with --index for one command")
+	}
+	if len(o.keys) > 0 && o.unsigned {
+		return usagef("--key and --unsigned contradict each other")
+	}
+	listed, err := readPlaces(home)
+	if err != nil {
+		return err
+	}
+	p, err := a.newPlace(home, location, o, listed)
+	if err != nil {
+		return err
+	}
+	if len(p.Keys) == 0 && !o.unsigned {
+		if err := a.agreeUnsigned(ctx, home, p); err != nil {
+			return err
+		}
+	}
+	ix, err := a.tryMarket(ctx, home, p)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(listed.Listed, func(m marketEntry) bool { return m.Location == p.Location }); i >= 0 {
+		listed.Listed[i] = *p
+	} else {
+		listed.Listed = append(listed.Listed, *p)
+	}
+	if p.Location == a.publicLocation() {
+		listed.NoPublic = false
+	}
+	if err := listed.write(home); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(marketLine(*p, ix))
+	}
+	a.say("%s is added: %s, %s; %s", p.Name, p.Location, plural(ix.Len(), "connector", "connectors"), trustText(ix.Trust(), p.Location))
+	return nil
+}
+
+// newPlace works out what would be listed.
+func (a *app) newPlace(home, location string, o *marketOptions, listed *places) (*marketEntry, error) {
+	opened, err := fetch.Open(a.marketOptions(location, home))
+	if err != nil {
+		return nil, usagef("the marketplace %q: %v", location, err)
+	}
+	p := &marketEntry{Location: opened.Location(), Needed: o.needed}
+	if p.Location == builtinLocation {
+		return nil, usagef("the built-in catalogue needs no place in the list: it is --index builtin")
+	}
+	for _, text := range o.keys {
+		k, err := trust.ParseKey(text)
+		if err != nil {
+			return nil, usagef("--key: %v", err)
+		}
+		p.Keys = append(p.Keys, k.String())
+	}
+	if o.needed < 0 || o.needed > len(p.Keys) {
+		return nil, usagef("--threshold %d, and %s given", o.needed, plural(len(p.Keys), "key is", "keys are"))
+	}
+	if len(p.Keys) > 0 && p.Needed == 0 {
+		p.Needed = len(p.Keys)
+	}
+	if len(listed.Listed) >= marketsMost {
+		return nil, usagef("there are %d marketplaces already", len(listed.Listed))
+	}
+	before, known := listed.at(p.Location)
+	if p.Location == a.publicLocation() {
+		before.Name, known = publicName, true
+	}
+	if p.Name = o.name; p.Name == "" {
+		p.Name = nameFor(p.Location)
+		if known {
+			p.Name = before.Name
+		}
+	}
+	if p.Name == "" {
+		return nil, withHint(usagef("no name can be made from %s", p.Location), "give it one with --name")
+	}
+	if err := manifest.ValidID(p.Name); err != nil || p.Name == builtinLocation {
+		return nil, usagef("--name %q: it is made of lower-case letters, digits and -, and is not %s", p.Name, builtinLocation)
+	}
+	if other, taken := listed.named(p.Name); taken && other.Location != p.Location {
+		if p.Name != publicName || p.Location != a.publicLocation() {
+			return nil, withHint(usagef("the name %q is that of %s", p.Name, other.Location), "give it another one with --name")
+		}
+	}
+	return p, nil
+}
+
+// agreeUnsigned asks about a marketplace for which no key is given: a key that
+// the person knows from elsewhere, or a yes to none. A folder of this machine is
+// its owner's to trust.
+func (a *app) agreeUnsigned(ctx context.Context, home string, p *marketEntry) error {
+	m, err := a.marketplace(p.Location, home)
+	if err != nil {
+		return err
+	}
+	offered, err := m.OfferedKeys(ctx)
+	if err != nil {
+		return err
+	}
+	term := a.terminal()
+	switch {
+	case offered == nil && !strings.Contains(p.Location, "://"):
+		return nil
+	case offered == nil && term == nil:
+		return withHint(usagef("the marketplace %s is not signed", p.Location), "agree to that with --unsigned, or give the key that it will be signed with: --key RWQ…")
+	case offered == nil:
+		ok, err := term.Confirm(ctx, "Add a marketplace that is not signed?", "Whoever has its web server decides what is in it.\n", "Add it", "Stop")
+		if err == nil && !ok {
+			return &exitError{exitFailed, fmt.Errorf("%s was not added: you said no", p.Location)}
+		}
+		return err
+	case term == nil:
+		return withHint(usagef("the marketplace %s is signed, and nothing says which keys are the right ones", p.Location), "give the key that you know from its publisher: --key RWQ…")
+	}
+	return a.askForKey(ctx, term, p, offered)
+}
+
+// askForKey has a person type the end of a key, which is not shown: they have
+// it from the publisher, or they have not.
+func (a *app) askForKey(ctx context.Context, term *form.Terminal, p *marketEntry, offered *trust.Keys) error {
+	a.clearProgress()
+	a.say("%s is signed. Its root keys (%d of them have to sign):", p.Location, offered.RootThreshold)
+	for _, k := range offered.Root {
+		text := strings.TrimRight(k.String(), "=")
+		a.say("  %s……  number %s", text[:len(text)-6], k.ID())
+	}
+	const field = "tail"
+	got, err := term.Fill(ctx, "Compare with what its publisher says, on another page than this one", []form.Question{{Field: manifest.Field{Name: field,
+		Label: "The last 6 characters of one of these keys", Description: "They are not shown here. Without them the marketplace is not added.", Required: true}}})
+	if err != nil {
+		return err
+	}
+	typed := strings.TrimRight(strings.TrimSpace(got[field].Value.Reveal()), "=")
+	if !slices.ContainsFunc(offered.Root, func(k trust.Key) bool { return k.Tail() == typed }) {
+		return &exitError{exitIntegrity, fmt.Errorf("%s was not added: that is not the end of one of its keys", p.Location)}
+	}
+	for _, k := range offered.Root {
+		p.Keys = append(p.Keys, k.String())
+	}
+	p.Needed = offered.RootThreshold
+	return nil
+}
+
+// tryMarket reads a marketplace under the keys that would be pinned.
+func (a *app) tryMarket(ctx context.Context, home string, p *marketEntry) (*fetch.Index, error) {
+	o := a.marketOptions(p.Location, home)
+	o.Pinned, o.PinnedNeeded = p.Keys, p.Needed
+	m, err := fetch.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	ix, err := m.Index(ctx, fetch.Refresh)
+	if err == nil && ix.Err() != nil {
+		err = ix.Err()
+	}
+	return ix, err
+}
+
+// marketDoc is one marketplace as it is printed (docs/json.md).
+type marketDoc struct {
+	Name       string   `json:"name"`
+	Location   string   `json:"location"`
+	Keys       []string `json:"keys"`
+	Threshold  int      `json:"threshold"`
+	Signed     bool     `json:"signed"`
+	Trust      string   `json:"trust"`
+	Connectors int      `json:"connectors"` // -1: its index is not here yet
+	Problem    string   `json:"problem,omitempty"`
+}
+
+func marketLine(p marketEntry, ix *fetch.Index) marketDoc {
+	d := marketDoc{Name: p.Name, Location: p.Location, Keys: list(p.Keys), Threshold: p.Needed, Connectors: -1}
+	if ix != nil {
+		d.Connectors, d.Signed, d.Trust = ix.Len(), ix.Trust().Signed, trustText(ix.Trust(), p.Location)
+	}
+	return d
+}
+
+func (a *app) listMarkets(ctx context.Context) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	listed, err := readPlaces(home)
+	if err != nil {
+		return err
+	}
+	docs := []marketDoc{}
+	for _, p := range listed.all() {
+		docs = append(docs, a.lookAtMarket(ctx, home, p))
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"marketplaces": docs})
+	}
+	if len(docs) == 0 {
+		a.say("no marketplace is listed; add one with %s marketplace add URL", program)
+		return nil
+	}
+	rows := make([][]string, len(docs))
+	for i, d := range docs {
+		count := "-"
+		if d.Connectors >= 0 {
+			count = fmt.Sprint(d.Connectors)
+		}
+		state := orElse(d.Trust, "its index is not here yet")
+		if d.Problem != "" {
+			state = d.Problem
+		}
+		rows[i] = []string{d.Name, d.Location, count, state}
+	}
+	return table(a.stdout, []string{"NAME", "LOCATION", "CONNECTORS", "TRUST"}, rows)
+}
+
+// lookAtMarket says what is known of a marketplace without asking it.
+func (a *app) lookAtMarket(ctx context.Context, home string, p marketEntry) marketDoc {
+	m, err := a.marketplace(p.Location, home)
+	var ix *fetch.Index
+	if err == nil {
+		ix, err = m.Index(ctx, fetch.Offline)
+	}
+	d := marketLine(p, ix)
+	var away *fetch.UnreachableError
+	switch {
+	case err != nil && !errors.As(err, &away):
+		d.Problem = err.Error()
+	case ix != nil && ix.Trust().Stale != nil:
+		d.Problem = ix.Trust().Stale.Error()
+	}
+	return d
+}
+
+func (a *app) removeMarket(name string) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	listed, err := readPlaces(home)
+	if err != nil {
+		return err
+	}
+	p, ok := listed.named(name)
+	if !ok {
+		return &exitError{exitNotFound, withHint(fmt.Errorf("there is no marketplace %q", name), "see %s marketplace list", program)}
+	}
+	listed.Listed = slices.DeleteFunc(listed.Listed, func(m marketEntry) bool { return m.Name == name })
+	if p.Location == publicMarketplace {
+		listed.NoPublic = true
+	}
+	if err := listed.write(home); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"removed": name})
+	}
+	a.say("%s is removed from the list", name)
+	installed, err := record.Open(home).List()
+	if err != nil {
+		return err
+	}
+	for _, l := range installed {
+		if l.Record != nil && l.Record.Index.URL == p.Location {
+			a.say("%s was installed from it and stays", l.Name)
+		}
+	}
+	return nil
+}
+
+func (a *app) completeMarkets(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	home, err := a.home()
+	if err == nil && len(args) == 0 {
+		if listed, err := readPlaces(home); err == nil {
+			for _, p := range listed.all() {
+				if strings.HasPrefix(p.Name, prefix) {
+					out = append(out, p.Name+"\t"+p.Location)
+				}
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
