@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"skald-connectors/activate/record"
@@ -87,7 +88,7 @@ func (a *Activator) probe(ctx context.Context, t *trial) (*record.Probe, error) 
 		_, _ = io.Copy(struck, p.Stderr)
 		_ = struck.Close()
 	}()
-	s := &stdioPeer{in: p.Stdin, out: bufio.NewReaderSize(p.Stdout, 64<<10)}
+	s := newStdioPeer(p.Stdin, p.Stdout)
 	result, err := handshake(s)
 	end := p.Close(probeLadder)
 	<-drained
@@ -131,7 +132,7 @@ type peer interface {
 func handshake(s peer) (*record.Probe, error) {
 	doc, raw, err := s.call(1, "initialize", map[string]any{
 		"protocolVersion": protocolVersion,
-		"capabilities":    map[string]any{},
+		"capabilities":    announced(),
 		"clientInfo":      map[string]any{"name": "skald-connectors", "version": "1"},
 	})
 	if err != nil {
@@ -218,6 +219,13 @@ type stdioPeer struct {
 	in    io.Writer
 	out   *bufio.Reader
 	noise string // the first line that is no JSON object
+
+	writing   sync.Mutex
+	declining chan struct{} // holds one for each answer under way
+}
+
+func newStdioPeer(in io.Writer, out io.Reader) *stdioPeer {
+	return &stdioPeer{in: in, out: bufio.NewReaderSize(out, 64<<10), declining: make(chan struct{}, declinedAtOnce)}
 }
 
 // contentLength begins a message of the Language Server Protocol.
@@ -244,6 +252,8 @@ func (s *stdioPeer) write(msg any) error {
 	if err != nil {
 		return err
 	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	_, err = s.in.Write(append(line, '\n'))
 	return err
 }
@@ -276,6 +286,7 @@ func (s *stdioPeer) answer(id int) (exactjson.Value, []byte, error) {
 		if mine {
 			return result, line, err
 		}
+		s.decline(line)
 	}
 	return exactjson.Value{}, nil, fmt.Errorf("no answer among %d lines on stdout", probeNoise)
 }

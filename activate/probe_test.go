@@ -22,6 +22,7 @@ func scripted(t *testing.T, answers map[string][]string) (*record.Probe, error) 
 	fromServer, toUs := io.Pipe()
 	go func() {
 		defer toUs.Close()
+		defer toServer.Close()
 		in := bufio.NewScanner(toServer)
 		for in.Scan() {
 			var msg struct {
@@ -33,16 +34,57 @@ func scripted(t *testing.T, answers map[string][]string) (*record.Probe, error) 
 			for _, line := range answers[msg.Method+msg.Params.Cursor] {
 				_, _ = io.WriteString(toUs, strings.ReplaceAll(line, "$ID", string(msg.ID)))
 			}
-			if msg.ID != nil && answers[msg.Method+msg.Params.Cursor] == nil {
+			if msg.ID != nil && msg.Method != "" && answers[msg.Method+msg.Params.Cursor] == nil {
 				return
 			}
 		}
 	}()
 	defer fromUs.Close()
-	return handshake(&stdioPeer{in: fromUs, out: bufio.NewReader(fromServer)})
+	return handshake(newStdioPeer(fromUs, fromServer))
 }
 
 const initOK = `{"jsonrpc":"2.0","id":$ID,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"s"},"instructions":"Go."}}` + "\n"
+
+// TestProbeShowsAndDeclines: what a server shows only to a client that it can
+// ask is seen, and what it asks is answered, so that it does not wait.
+func TestProbeShowsAndDeclines(t *testing.T) {
+	toServer, fromUs := io.Pipe()
+	fromServer, toUs := io.Pipe()
+	asked := []string{`{"jsonrpc":"2.0","id":"r/1","method":"roots/list"}`, `{"jsonrpc":"2.0","id":9007199254740993,"method":"sampling/createMessage","params":{}}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`}
+	var heard []string
+	go func() {
+		defer toUs.Close()
+		defer toServer.Close()
+		in := bufio.NewScanner(toServer)
+		next := func() string {
+			in.Scan()
+			heard = append(heard, in.Text())
+			return in.Text()
+		}
+		if !strings.Contains(next(), `"capabilities":{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`) {
+			return
+		}
+		_, _ = io.WriteString(toUs, strings.ReplaceAll(initOK, "$ID", "1"))
+		next() // initialized
+		next() // tools/list
+		for _, line := range asked {
+			_, _ = io.WriteString(toUs, line+"\n")
+			next()
+		}
+		_, _ = io.WriteString(toUs, `{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"}]}}`+"\n")
+	}()
+	p, err := handshake(newStdioPeer(fromUs, fromServer))
+	_ = fromUs.Close()
+	if err != nil || len(p.Tools) != 1 {
+		t.Fatalf("%v %v; it heard %q", p, err, heard)
+	}
+	for i, want := range []string{`{"id":"r/1","jsonrpc":"2.0","result":{"roots":[]}}`,
+		`{"error":{"code":-32601,"message":"nobody is asked while the tools are listed"},"id":9007199254740993,"jsonrpc":"2.0"}`, `{"id":2,"jsonrpc":"2.0","result":{}}`} {
+		if heard[3+i] != want {
+			t.Errorf("%s was answered with %s, want %s", asked[i], heard[3+i], want)
+		}
+	}
+}
 
 func TestHandshake(t *testing.T) {
 	list := func(body string) []string {

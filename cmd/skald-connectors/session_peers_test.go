@@ -6,9 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,33 +26,8 @@ func TestRunEqualsDirect(t *testing.T) {
 	}
 	for _, id := range []string{"http-fetch", "weather", "wikipedia"} {
 		p.do("install", id, "--yes", "--no-verify")
-		var rec struct {
-			Runtimes []struct {
-				Path string `json:"path"`
-			} `json:"runtimes"`
-			Config struct {
-				Args []string `json:"args"`
-			} `json:"mcp_config"`
-		}
-		data, err := os.ReadFile(filepath.Join(p.home, "activations", id+".json"))
-		if err == nil {
-			err = json.Unmarshal(data, &rec)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		work, err := filepath.Glob(filepath.Join(p.home, "work", id, "*"))
-		if err != nil || len(work) != 1 {
-			t.Fatal(work, err)
-		}
-		direct := exec.Command(rec.Runtimes[0].Path, rec.Config.Args...)
-		direct.Dir = work[0]
-		want := answersOf(t, direct, lines)
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := answersOf(t, &exec.Cmd{Path: self, Args: []string{program, "run", id}, Env: p.env}, lines)
+		want := answersOf(t, p.direct(id), lines)
+		got := answersOf(t, p.through(id), lines)
 		if !strings.Contains(got[0], `"resources"`) {
 			t.Errorf("%s: initialize: %s", id, got[0])
 		}
@@ -69,32 +42,12 @@ func TestRunEqualsDirect(t *testing.T) {
 	}
 }
 
-// findPeer looks for a program of an npm package in the folder that CI installs
-// into, then in PATH.
-func findPeer(name string) (string, error) {
-	if dir := os.Getenv("SKALD_TEST_CLIENTS"); dir != "" {
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path, nil
-		}
-	}
-	return exec.LookPath(name)
-}
-
 // TestEverything holds the answers of the reference server with all features,
 // through run, against its own.
 func TestEverything(t *testing.T) {
-	script, err := findPeer("mcp-server-everything")
-	if err == nil {
-		script, err = filepath.EvalSymlinks(script)
-	}
-	if err != nil {
-		t.Skip("mcp-server-everything is not here (npm package @modelcontextprotocol/server-everything)")
-	}
+	server := peerCommand(t, "mcp-server-everything", "@modelcontextprotocol/server-everything")
 	p := newPlace(t)
-	p.env = append(p.env, "SKALD_CONNECTORS_INDEX="+hostileMarket(t, shipped{id: "everything", change: func(m map[string]any) {
-		m["mcp_config"] = map[string]any{"command": "node", "args": []string{script}}
-	}}))
-	p.do("install", "everything", "--yes", "--allow-command", "--sandbox", "none")
+	p.installCommand("everything", server)
 	lines := []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 		`{"jsonrpc":"2.0","id":"a/<&>","method":"ping"}`,
@@ -108,12 +61,8 @@ func TestEverything(t *testing.T) {
 		`{"jsonrpc":"2.0","id":9,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}}`,
 		`{"jsonrpc":"2.0","id":10,"method":"no/such"}`,
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := answersOf(t, exec.Command("node", script), lines)
-	got := answersOf(t, &exec.Cmd{Path: self, Args: []string{program, "run", "everything"}, Env: p.env}, lines)
+	want := answersOf(t, exec.Command(server[0], server[1:]...), lines)
+	got := answersOf(t, p.through("everything"), lines)
 	for i, line := range lines {
 		switch {
 		case strings.Contains(line, `"no-such-tool"`):
@@ -191,34 +140,4 @@ func withoutTitles(t *testing.T, list string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// TestInspector lets the inspector of the protocol's authors be the client.
-func TestInspector(t *testing.T) {
-	inspector, err := findPeer("mcp-inspector")
-	if err != nil {
-		t.Skip("mcp-inspector is not here (npm package @modelcontextprotocol/inspector; it wants Node 22, which not every platform has)")
-	}
-	p := newPlace(t)
-	p.installMail()
-	bin := filepath.Join(t.TempDir(), program)
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Symlink(self, bin)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ args, want string }{
-		{"--method tools/list", `"name": "send_it"`},
-		{"--method tools/call --tool-name echo --tool-arg text=hello", `"text": "hello"`},
-		{"--method resources/list", `"uri": "connector://mail/status"`},
-		{"--method resources/read --uri connector://mail/status", `authorized`},
-	} {
-		args := append([]string{"--cli", "-e", "SKALD_CONNECTORS_HOME=" + p.home, "-e", "SKALD_CONNECTORS_KEYSTORE=keyfile", bin, "run", "mail"}, strings.Fields(c.args)...)
-		out, err := exec.Command(inspector, args...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), c.want) {
-			t.Errorf("%s: %v: %s", c.args, err, out)
-		}
-	}
 }
