@@ -78,9 +78,12 @@ func (s *session) form(ctx context.Context, title string, entries []*entry) erro
 	look := theme(s.t.Color)
 	sc := &screen{s: s, title: title, room: leastHeight}
 	for _, e := range entries {
-		if e.options != nil {
+		switch {
+		case e.many:
+			sc.fields = append(sc.fields, newChecks(e, look, &sc.room))
+		case e.options != nil:
 			sc.fields = append(sc.fields, newChoice(e, look, &sc.room))
-		} else {
+		default:
 			sc.fields = append(sc.fields, newInput(e, look, &sc.room))
 		}
 	}

@@ -15,6 +15,8 @@ type entry struct {
 	q       Question
 	home    string
 	options []Option // not nil: one of these is chosen, nothing is typed
+	many    bool     // any number of the options is chosen
+	picked  []string // their values
 
 	buf   string // what is being typed; a secret's is never shown
 	value string // accepted by submit

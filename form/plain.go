@@ -47,7 +47,10 @@ func (s *session) prompt(ctx context.Context, e *entry) error {
 	s.println(e.label())
 	s.say(e.help())
 	s.say(Clean(e.q.Problem))
-	if e.options != nil {
+	switch {
+	case e.many:
+		return s.promptChecks(ctx, e)
+	case e.options != nil:
 		return s.promptChoice(ctx, e)
 	}
 	s.say(s.promptHint(e))

@@ -32,7 +32,7 @@ type script struct {
 	Term       string
 	Accessible bool
 	Color      bool
-	Do         string // fill, confirm, choose, passphrase, new-passphrase, type, qr, panic
+	Do         string // fill, confirm, choose, pick, passphrase, new-passphrase, type, qr, panic
 	Title      string
 	Fields     []scripted
 	News       string // qr: a named pipe with the lines that change the view
@@ -98,6 +98,10 @@ func (sc script) run(ctx context.Context, t *Terminal, out *outcome) error {
 	case "choose":
 		v, err := t.Choose(ctx, sc.Title, []Option{{"edit", "Edit the answers"}, {"retry", "Try again"}, {"give-up", "Give up"}})
 		out.Values["choose"] = v
+		return err
+	case "pick":
+		v, err := t.Pick(ctx, sc.Title, []Option{{"claude-code", "Claude Code"}, {"cursor", "Cursor"}, {"codex", "Codex"}})
+		out.Values["pick"] = strings.Join(v, " ")
 		return err
 	case "passphrase", "new-passphrase":
 		s, err := t.Passphrase(ctx, sc.Title, sc.Do == "new-passphrase")

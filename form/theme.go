@@ -36,7 +36,9 @@ func build(colored bool) *huh.Styles {
 		SelectedOption:      plain.Bold(true),
 		UnselectedOption:    plain,
 		Option:              plain,
-		MultiSelectSelector: plain,
+		MultiSelectSelector: tint(plain, lipgloss.Cyan).SetString("> "),
+		SelectedPrefix:      plain.SetString("[x] "),
+		UnselectedPrefix:    plain.SetString("[ ] "),
 		FocusedButton:       plain.Reverse(true),
 		BlurredButton:       plain,
 		TextInput: huh.TextInputStyles{
@@ -77,6 +79,13 @@ func keyMap() *huh.KeyMap {
 	k.Select.Filter.SetEnabled(false)
 	k.Select.ClearFilter.SetKeys()
 	k.Select.SetFilter.SetKeys()
+	k.MultiSelect.Submit.SetKeys("enter", "tab")
+	k.MultiSelect.Submit.SetHelp("enter", "done")
+	k.MultiSelect.Toggle.SetHelp("space", "on/off")
+	k.MultiSelect.SelectAll.SetHelp("ctrl+a", "all/none")
+	k.MultiSelect.Filter.SetKeys()
+	k.MultiSelect.SetFilter.SetKeys()
+	k.MultiSelect.ClearFilter.SetKeys()
 	return k
 }
 
