@@ -16,6 +16,7 @@ import (
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
+	"skald-connectors/mount"
 	"skald-connectors/sandbox"
 )
 
@@ -63,6 +64,8 @@ type Activator struct {
 	// HTTP asks remote servers; see HTTPClient.
 	HTTP *http.Client
 	Now  func() time.Time
+	// Mounts edits the configurations of MCP clients; nil leaves them alone.
+	Mounts *mount.Mounter
 	// UserHome is the person's home folder: npm and pip keep their settings there.
 	UserHome string
 	// Packages is told the progress of npm and pip: packages in place, of how many

@@ -19,20 +19,21 @@ type Removed struct {
 	Kept  []string `json:"kept"`
 }
 
-// Uninstall removes an activation: record first, then everything that only it
-// used, files before secrets. What cannot be removed does not keep the rest
+// Uninstall removes an activation: its entries in clients, then the record, then
+// everything that only it used, files before secrets. What cannot be removed does not keep the rest
 // from being removed; it is told in the error, and out says what is gone.
 // keepData keeps the connector's own durable data.
 func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (out *Removed, err error) {
 	records := a.Records()
 	if manifest.ValidID(name) != nil || !records.Taken(name) {
-		return nil, &record.NotInstalledError{Name: name}
+		return a.removeLeft(ctx, name)
 	}
 	unlock, err := a.lockName(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	entries, mountsErr := a.unmountAll(ctx, name)
 	commit, err := a.lockCommit(ctx)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 	if err := records.Remove(name); err != nil {
 		return nil, err
 	}
-	out = &Removed{Name: name, Items: []string{"the activation record"}, Kept: []string{}}
+	out = &Removed{Name: name, Items: append(entries, "the activation record"), Kept: []string{}}
 	a.step("remove-files")
 	items, filesErr := a.Store.Remove(ctx, name, keepData)
 	out.Items = append(out.Items, items...)
@@ -62,7 +63,7 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 	secretsErr := a.removeSecrets(ctx, name, out)
 	swept, sweepErr := a.sweepFiles(ctx)
 	out.Items = append(out.Items, swept...)
-	return out, errors.Join(filesErr, toolsErr, secretsErr, sweepErr)
+	return out, errors.Join(mountsErr, filesErr, toolsErr, secretsErr, sweepErr)
 }
 
 // removeJournals removes what sessions wrote. A session that is still open

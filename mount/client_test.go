@@ -224,17 +224,17 @@ func TestStableProgram(t *testing.T) {
 	if !strings.HasPrefix(dir, "/dev/shm") {
 		t.Skip("the platform has temporary folders only")
 	}
-	real := filepath.Join(dir, "opt", "skald", "1.0", "bin", Program)
-	link := filepath.Join(dir, "my bin", Program)
+	real := filepath.Join(dir, "opt", "skald", "1.0", "bin", ourProgram)
+	link := filepath.Join(dir, "my bin", ourProgram)
 	for _, p := range []string{real, link} {
 		check(t, os.MkdirAll(filepath.Dir(p), 0o755))
 	}
 	check(t, os.WriteFile(real, []byte("x"), 0o755))
 	check(t, os.Symlink(real, link))
-	elsewhere := filepath.Join(dir, "other", Program)
+	elsewhere := filepath.Join(dir, "other", ourProgram)
 	check(t, os.MkdirAll(filepath.Dir(elsewhere), 0o755))
 	check(t, os.WriteFile(elsewhere, []byte("y"), 0o755))
-	check(t, os.WriteFile(filepath.Join(filepath.Dir(real), Program+".exe"), []byte("z"), 0o755))
+	check(t, os.WriteFile(filepath.Join(filepath.Dir(real), ourProgram+".exe"), []byte("z"), 0o755))
 	for _, c := range []struct {
 		self, path, platform, tmp string
 		want                      string
@@ -257,13 +257,13 @@ func TestStableProgram(t *testing.T) {
 
 func TestDrift(t *testing.T) {
 	w := newWorld(t, "linux")
-	bin := w.at("bin/" + Program)
+	bin := w.at("bin/" + ourProgram)
 	w.write(bin, []byte("x"))
 	w.m.o.Program = bin
 	digests := map[string]string{}
 	for _, name := range []string{"good", "edited", "absent", "gone", "dead", "stray"} {
 		if name == "dead" {
-			w.m.o.Program = w.at("bin/old/" + Program)
+			w.m.o.Program = w.at("bin/old/" + ourProgram)
 		} else {
 			w.m.o.Program = bin
 		}

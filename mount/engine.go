@@ -8,15 +8,18 @@ import (
 	"slices"
 )
 
-// engineID is the id of the engine's own catalogue among the clients.
-const engineID = "engine"
+// Engine is the id of the engine's own catalogue among the clients.
+const Engine = "engine"
+
+// EngineFile is where the engine with the configuration folder dir has its catalogue.
+func (m *Mounter) EngineFile(dir string) string { return filepath.Join(dir, "config.d", "mcp.json") }
 
 // engineName is what the engine accepts: lower-case words of letters and digits,
 // joined by hyphens.
 var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // reservedNames are those that the engine keeps for itself, the one list of them.
-func reservedNames() []string { return []string{Program, engineID} }
+func reservedNames() []string { return []string{ourProgram, Engine} }
 
 // engineKey is where a new catalogue has its servers. A catalogue that is a plain
 // list, or has them under a name of engineKeys, is taken as it is.
@@ -42,13 +45,13 @@ func (m *Mounter) engineTarget(r Request) (*target, error) {
 	if slices.Contains(reservedNames(), r.Name) {
 		return nil, refusef(ReservedName, "", "the engine keeps the name %q for itself", r.Name)
 	}
-	t := &target{client: engineID, file: filepath.Join(r.ConfigDir, "config.d", "mcp.json"), ed: jsonEditor{},
-		shape: engineShape, home: m.o.Home, settle: m.settle, strict: true, restart: true, command: Program, adapt: adaptEngine}
+	t := &target{client: Engine, file: m.EngineFile(r.ConfigDir), ed: jsonEditor{},
+		shape: engineShape, home: m.o.Home, settle: m.settle, strict: true, restart: true, command: ourProgram, adapt: adaptEngine}
 	t.args = []string{"run", r.Name, "--mode", "standalone", "--transport", "stdio", "--config-dir", r.ConfigDir}
 	if m.o.Home != "" {
 		t.args = append(t.args, "--home", m.o.Home)
 	}
-	t.lock = filepath.Join(r.ConfigDir, "config.d", "."+Program+".lock")
+	t.lock = filepath.Join(r.ConfigDir, "config.d", "."+ourProgram+".lock")
 	adaptEngine(t, nil)
 	return t, m.resolve(t, r.ConfigDir)
 }

@@ -145,6 +145,7 @@ type start struct {
 	args    []string
 	env     map[string]string
 	url     string
+	headers map[string]string
 }
 
 // readStart reads an entry of any shape. It is false for one that names neither a
@@ -176,13 +177,22 @@ func readStart(entry any) (start, bool) {
 		s.args = append(s.args, words...)
 	}
 	s.url, _ = either(m, "url", "serverUrl", "httpUrl", "uri").(string)
-	if env, ok := either(m, "env", "envs", "environment").(map[string]any); ok {
-		s.env = map[string]string{}
-		for k, v := range env {
-			s.env[k], _ = v.(string)
-		}
-	}
+	s.env = textMap(either(m, "env", "envs", "environment"))
+	s.headers = textMap(either(m, "headers", "http_headers"))
 	return s, s.command != "" || s.url != ""
+}
+
+// textMap keeps the texts of an object; nil when it is none.
+func textMap(v any) map[string]string {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, x := range m {
+		out[k], _ = x.(string)
+	}
+	return out
 }
 
 func either(m map[string]any, keys ...string) any {
@@ -225,7 +235,7 @@ func (s start) ours(name, home string) bool {
 // isProgram tells whether a command is this program, by any path.
 func isProgram(command string) bool {
 	base := path.Base(strings.ReplaceAll(command, `\`, "/"))
-	return base == Program || strings.EqualFold(base, Program+".exe")
+	return base == ourProgram || strings.EqualFold(base, ourProgram+".exe")
 }
 
 // digestOf identifies an entry by its values; order, spacing and comments do not

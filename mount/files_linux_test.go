@@ -65,7 +65,7 @@ func TestSymbolicLinks(t *testing.T) {
 			if link != "" && res.Target != target {
 				t.Errorf("target %q, want %q", res.Target, target)
 			}
-			if !strings.Contains(string(w.read(target)), Program) {
+			if !strings.Contains(string(w.read(target)), ourProgram) {
 				t.Errorf("%s", w.read(target))
 			}
 			w.unmount(req)

@@ -17,16 +17,37 @@ type Entry struct {
 	Command string
 	Args    []string
 	Env     map[string]string
-	// URL is set for a server that is reached, not started.
-	URL    string
-	Digest string
+	// URL is set for a server that is reached, not started, with its Headers.
+	URL     string
+	Headers map[string]string
+	Digest  string
 	// Line is where the entry begins, 1-based.
 	Line int
 	// Activation is the name after `run` when the entry starts this program, else "".
 	Activation string
 	// Secrets names the members that hold a secret in plain text: "env GITHUB_TOKEN",
-	// "argument 3". Never their values.
+	// "argument 3", "header Authorization". Never their values; see Plain.
 	Secrets []string
+}
+
+// Plain gives the values of the members that Secrets names, by those names, for
+// whoever moves them to a safer place or strikes them out.
+func (e Entry) Plain() map[string]string {
+	out := map[string]string{}
+	for _, where := range e.Secrets {
+		kind, name, _ := strings.Cut(where, " ")
+		switch kind {
+		case "env":
+			out[where] = e.Env[name]
+		case "header":
+			out[where] = e.Headers[name]
+		default:
+			if n, err := strconv.Atoi(name); err == nil && n <= len(e.Args) {
+				out[where] = e.Args[n-1]
+			}
+		}
+	}
+	return out
 }
 
 // FileState is what one file of a client holds.
@@ -42,7 +63,7 @@ type FileState struct {
 // its Command, Args and Env are what an activation needs, and Mount replaces it when
 // its Digest is in Request.Digests.
 func (m *Mounter) Inspect(client, configDir string) ([]FileState, error) {
-	if client == engineID {
+	if client == Engine {
 		t, err := m.engineTarget(Request{ConfigDir: configDir, Name: "any"})
 		if err != nil {
 			return nil, err
@@ -97,7 +118,7 @@ func (t *target) inspect() FileState {
 func inspected(named field, line int) Entry {
 	x := Entry{Name: named.key, Digest: digestOf(named.val), Line: line}
 	st, _ := readStart(named.val)
-	x.Command, x.Args, x.Env, x.URL = st.command, st.args, st.env, st.url
+	x.Command, x.Args, x.Env, x.URL, x.Headers = st.command, st.args, st.env, st.url, st.headers
 	if isProgram(st.command) && len(st.args) > 1 && st.args[0] == "run" {
 		x.Activation = st.args[1]
 	}
@@ -140,6 +161,15 @@ func plainSecrets(s start) []string {
 	for name, value := range s.env {
 		if value != "" && !reference.MatchString(value) && (secretName.MatchString(name) || secretValue.MatchString(value)) {
 			out = append(out, "env "+name)
+		}
+	}
+	for name, value := range s.headers {
+		_, bare, scheme := strings.Cut(value, " ")
+		if !scheme {
+			bare = value
+		}
+		if value != "" && !reference.MatchString(bare) && (strings.EqualFold(name, "Authorization") || secretName.MatchString(name) || secretValue.MatchString(bare)) {
+			out = append(out, "header "+name)
 		}
 	}
 	slices.Sort(out)
@@ -208,7 +238,7 @@ func (m *Mounter) Drift(recorded []Request, known func(name string) bool) []Find
 
 func (m *Mounter) recordedDrift(r Request, known func(string) bool) Finding {
 	f := Finding{Kind: MountOK, Name: r.Name, Client: r.Client, File: r.File}
-	if r.Client == engineID && r.ConfigDir == "" && r.File != "" {
+	if r.Client == Engine && r.ConfigDir == "" && r.File != "" {
 		r.ConfigDir = filepath.Dir(filepath.Dir(r.File))
 	}
 	states, err := m.Inspect(r.Client, r.ConfigDir)

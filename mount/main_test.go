@@ -13,7 +13,7 @@ import (
 // TestMain plays this program for the clients that a test lets start it, and other
 // processes of ours.
 func TestMain(m *testing.M) {
-	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == Program {
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == ourProgram {
 		serveStub()
 		os.Exit(0)
 	}

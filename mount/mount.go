@@ -29,8 +29,8 @@ import (
 	"skald-connectors/manifest"
 )
 
-// Program is the name of the command that mounted entries start.
-const Program = "skald-connectors"
+// ourProgram is the name of the command that mounted entries start.
+const ourProgram = "skald-connectors"
 
 // lockWait bounds the wait for another process of ours that writes the same file;
 // a write takes milliseconds.
@@ -175,7 +175,7 @@ type target struct {
 }
 
 func (m *Mounter) target(r Request) (*target, error) {
-	if r.Client == engineID {
+	if r.Client == Engine {
 		return m.engineTarget(r)
 	}
 	w := rowOf(r.Client)

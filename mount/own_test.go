@@ -147,7 +147,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	w.mount(Request{Client: "cursor", Name: "mail", Digests: []string{e.Digest}})
-	if got := string(w.read(file)); strings.Contains(got, "plain") || !strings.Contains(got, Program) {
+	if got := string(w.read(file)); strings.Contains(got, "plain") || !strings.Contains(got, ourProgram) {
 		t.Errorf("adopted:\n%s", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // file) of PATH that leads there, else self. lasting is false when only a temporary
 // path is known. goos is the system whose rules are meant.
 func StableProgram(self string, env func(string) string, goos string) (command string, lasting bool) {
-	name := Program
+	name := ourProgram
 	if goos == "windows" {
 		name += ".exe"
 	}
@@ -28,7 +28,7 @@ func StableProgram(self string, env func(string) string, goos string) (command s
 	for _, dir := range systemFolders(goos) {
 		if fi, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			if os.SameFile(fi, me) {
-				return Program, true
+				return ourProgram, true
 			}
 			break // a client would find that one
 		}

@@ -34,7 +34,7 @@ func realWorld(t *testing.T) *world {
 	w := newWorld(t, "linux")
 	self, err := os.Executable()
 	check(t, err)
-	bin := filepath.Join(w.home, "a folder", Program) // with a space in its path
+	bin := filepath.Join(w.home, "a folder", ourProgram) // with a space in its path
 	check(t, os.MkdirAll(filepath.Dir(bin), 0o755))
 	check(t, os.Symlink(self, bin))
 	w.m.o.Program = bin

@@ -120,7 +120,7 @@ func (m *Mounter) seedOne(ctx context.Context, t *target, tree any, was, name st
 		o.Reading = seedNotInstalled
 		return o
 	}
-	req := Request{Client: engineID, Name: name, ConfigDir: r.ConfigDir}
+	req := Request{Client: Engine, Name: name, ConfigDir: r.ConfigDir}
 	if r.Digests != nil {
 		req.Digests = r.Digests(name)
 	}
@@ -143,7 +143,7 @@ func (m *Mounter) seedOne(ctx context.Context, t *target, tree any, was, name st
 func left(outcome string) bool { return outcome == seedMounted || outcome == seedPresent }
 
 func seedFile(t *target) string {
-	return filepath.Join(filepath.Dir(t.file), "."+Program+"-seed.json")
+	return filepath.Join(filepath.Dir(t.file), "."+ourProgram+"-seed.json")
 }
 
 // readSeed gives what is remembered. A file that cannot be understood is a refusal:

@@ -114,7 +114,7 @@ func (w *world) unmount(r Request) Result {
 func (w *world) refusal(r Request, want Reason) *RefusedError {
 	w.t.Helper()
 	path := r.File
-	if path == "" && r.Client != engineID {
+	if path == "" && r.Client != Engine {
 		path = w.file(r.Client)
 	}
 	before := w.read(path)
@@ -149,7 +149,7 @@ func (w *world) clean(path string) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	check(w.t, err)
 	for _, e := range entries {
-		if strings.Contains(e.Name(), ".tmp-") || strings.HasSuffix(e.Name(), ".lock") && !strings.HasPrefix(e.Name(), "."+Program) {
+		if strings.Contains(e.Name(), ".tmp-") || strings.HasSuffix(e.Name(), ".lock") && !strings.HasPrefix(e.Name(), "."+ourProgram) {
 			w.t.Errorf("left behind: %s", e.Name())
 		}
 	}

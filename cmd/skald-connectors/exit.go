@@ -33,6 +33,7 @@ const (
 	exitIntegrity   = 6
 	exitKeystore    = 7
 	exitUnenforced  = 8
+	exitToDo        = 10
 	exitInterrupted = 130
 )
 
@@ -50,6 +51,7 @@ var exitMeanings = []struct {
 	{exitIntegrity, "bytes do not match what is pinned, or the index is not trusted"},
 	{exitKeystore, "the key store cannot be used: locked, absent, damaged or timed out"},
 	{exitUnenforced, "a protection that was asked for cannot be enforced on this machine"},
+	{exitToDo, "--dry-run found something to do"},
 	{exitInterrupted, "interrupted"},
 }
 
@@ -94,6 +96,11 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
+// saidError is an outcome with a code of its own; all about it is said already.
+type saidError struct{ code int }
+
+func (e *saidError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
 // finish says what went wrong and returns the exit code.
 func (a *app) finish(err error) int {
 	a.clearProgress()
@@ -102,6 +109,9 @@ func (a *app) finish(err error) int {
 	}
 	if a.serving != "" {
 		return a.finishRun(err)
+	}
+	if said, ok := errors.AsType[*saidError](err); ok {
+		return said.code
 	}
 	code, hint := classify(err)
 	if code == exitInterrupted {

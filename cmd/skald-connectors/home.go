@@ -33,16 +33,23 @@ func (a *app) home() (string, error) {
 	if user == "" || !filepath.IsAbs(user) {
 		return "", usagef("the home folder is not known: HOME is not set to an absolute path; name one with --home DIR")
 	}
-	switch runtime.GOOS {
-	case "windows": // not AppData: the store builds of clients see a private copy of it
-		return filepath.Join(user, "."+program), nil
-	case "darwin":
-		return filepath.Join(user, "Library", "Application Support", program), nil
-	}
-	if data := a.getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+	if data := a.getenv("XDG_DATA_HOME"); filepath.IsAbs(data) && runtime.GOOS != "windows" && runtime.GOOS != "darwin" {
 		return filepath.Join(data, program), nil
 	}
-	return filepath.Join(user, ".local", "share", program), nil
+	return a.plainHome(), nil
+}
+
+// plainHome is the home folder that is found without any variable but the one that names
+// the person's: what a client that was started from a desktop finds.
+func (a *app) plainHome() string {
+	user := a.userHome()
+	switch runtime.GOOS {
+	case "windows": // not AppData: the store builds of clients see a private copy of it
+		return filepath.Join(user, "."+program)
+	case "darwin":
+		return filepath.Join(user, "Library", "Application Support", program)
+	}
+	return filepath.Join(user, ".local", "share", program)
 }
 
 // userHome is the person's own home folder, "" where it is not known.

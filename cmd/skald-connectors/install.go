@@ -32,6 +32,8 @@ type installOptions struct {
 	grants      []activate.Access
 	withheld    []activate.Access
 	allow, deny []string
+	mount       []string
+	noMount     bool
 }
 
 func (a *app) installCommand() *cobra.Command {
@@ -66,6 +68,9 @@ func (a *app) installCommand() *cobra.Command {
 	o.access.register(c)
 	f.StringArrayVar(&o.allow, "allow", nil, "let only this `TOOL` through (repeatable)")
 	f.StringArrayVar(&o.deny, "deny", nil, "keep this `TOOL` back (repeatable)")
+	f.StringSliceVar(&o.mount, "mount", nil, "mount it into this `CLIENT` at the end, or all that are here: all (repeatable)")
+	f.BoolVar(&o.noMount, "no-mount", false, "do not offer to mount it")
+	_ = c.RegisterFlagCompletionFunc("mount", a.completeClients)
 	o.given.register(c)
 	return c
 }
@@ -100,6 +105,9 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 	}
 	act, err := a.activator(all.home())
 	if err != nil {
+		return err
+	}
+	if err := a.checkMountFlags(act, o); err != nil {
 		return err
 	}
 	plans, err := a.agreeAll(ctx, act, all, o, given)
@@ -258,11 +266,15 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 	if len(plans) == 1 && first != nil {
 		return first
 	}
-	if err := a.reportInstalled(act, done, failed); err != nil {
+	mounts, err := a.mountInstalled(ctx, act, o, done)
+	if err != nil {
+		return err
+	}
+	if err := a.reportInstalled(act, done, failed, mounts); err != nil {
 		return err
 	}
 	if first == nil || classifyOnly(first) == exitInterrupted {
-		return first
+		return cmp.Or(first, mounts.ended(false))
 	}
 	a.json = false // the one document is out, and every error is said
 	return &exitError{classifyOnly(first), fmt.Errorf("%d of %d connectors are not installed", len(plans)-len(done), len(plans))}
@@ -301,12 +313,15 @@ func (a *app) downloadAll(ctx context.Context, plans []agreed) []download {
 }
 
 // reportInstalled says what was done and what to do next.
-func (a *app) reportInstalled(act *activate.Activator, done []*record.Record, failed []failure) error {
+func (a *app) reportInstalled(act *activate.Activator, done []*record.Record, failed []failure, mounts *mountReport) error {
 	if a.json {
-		return a.printJSON(map[string]any{"installed": done, "failed": failed})
+		return a.printJSON(map[string]any{"installed": done, "failed": failed, "mount_refused": mounts.Refused})
 	}
 	for _, rec := range done {
-		fmt.Fprint(a.stdout, installedText(act, rec))
+		fmt.Fprint(a.stdout, installedText(act, rec), a.nextText(rec, mounts))
+	}
+	for _, f := range mounts.Refused {
+		a.sayRefusal(f, true)
 	}
 	return nil
 }
@@ -331,7 +346,6 @@ func installedText(act *activate.Activator, rec *record.Record) string {
 		fmt.Fprintf(&b, "  secrets   %s, encrypted; their key is %s\n", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
 	}
 	fmt.Fprintf(&b, "  sandbox   %s\n", strings.TrimLeft(wrap(rec.Sandbox.Enforced, plainWidth, "            "), " "))
-	fmt.Fprintf(&b, "  next      %s info %s\n", program, rec.Name)
 	return b.String()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,9 +84,9 @@ func (a *app) list(ctx context.Context) error {
 		if l.Revoked != "" {
 			state = "REVOKED"
 		}
-		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, update, l.Marketplace}
+		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, update, strings.Join(l.Mounts, ", "), l.Marketplace}
 	}
-	header := []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE", "FROM"}
+	header := []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE", "MOUNTED IN", "FROM"}
 	if oneMarket(lines) {
 		header = header[:len(header)-1]
 		for i := range rows {
@@ -134,7 +135,9 @@ func describe(store *install.Store, l record.Listed) listLine {
 		}
 	}
 	for _, m := range r.Mounts {
-		line.Mounts = append(line.Mounts, m.Client)
+		if !slices.Contains(line.Mounts, m.Client) {
+			line.Mounts = append(line.Mounts, m.Client)
+		}
 	}
 	return line
 }

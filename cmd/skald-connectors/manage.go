@@ -167,6 +167,9 @@ func (a *app) uninstall(ctx context.Context, name string, keepData, yes bool) er
 	if err != nil {
 		return err
 	}
+	if err := a.withMounts(act); err != nil {
+		return err
+	}
 	if term := a.terminal(); term != nil && !yes && act.Records().Taken(name) {
 		ok, err := term.Confirm(ctx, fmt.Sprintf("Remove %s, its settings and its secrets?", name), "", "Remove", "Keep it")
 		if err != nil {

@@ -69,7 +69,7 @@ func (a *app) openSession(ctx context.Context, home, name string) (*ownClient, e
 	if err != nil {
 		return nil, err
 	}
-	argv := []string{self, "run", name, "--config-dir", home}
+	argv := []string{self, "run", name, "--home", home}
 	if a.keystoreFlag != "" {
 		argv = append(argv, "--keystore", a.keystoreFlag)
 	}

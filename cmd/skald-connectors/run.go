@@ -63,23 +63,20 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&o.mode, "mode", "standalone", "how it is used: `standalone`")
 	c.Flags().StringVar(&o.transport, "transport", "stdio", "how it speaks to the client: `stdio`")
-	c.Flags().StringVar(&o.configDir, "config-dir", "", "keep everything of this program below `DIR`, an absolute path")
+	c.Flags().StringVar(&o.configDir, "config-dir", "", "configuration folder of the engine that starts it (`DIR`, an absolute path)")
 	return c
 }
 
 // check refuses what cannot be served before anything is looked at.
-func (o *runOptions) check(a *app) error {
+func (o *runOptions) check() error {
 	switch {
 	case o.mode != "standalone":
 		return usagef("--mode %q: this program serves standalone only", o.mode)
 	case o.transport != "stdio":
 		return usagef("--transport %q: this program serves stdio only", o.transport)
-	case o.configDir == "":
-		return nil
-	case !filepath.IsAbs(o.configDir):
+	case o.configDir != "" && !filepath.IsAbs(o.configDir):
 		return usagef("--config-dir %q is not an absolute path", o.configDir)
 	}
-	a.homeFlag = o.configDir
 	return nil
 }
 
@@ -98,7 +95,7 @@ type served struct {
 
 // serve is `run`. What ends it is told as an exit code and one line.
 func (a *app) serve(ctx context.Context, o *runOptions) error {
-	if err := o.check(a); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	a.noInput = true // whoever started this is a program

@@ -1,0 +1,131 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write puts files below the person's home.
+func (b *bench) write(files map[string]string) {
+	b.t.Helper()
+	for name, text := range files {
+		path := filepath.Join(b.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) read(name string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+const (
+	theirCursor = "{\"mcpServers\": {\"gh\": {\"command\": \"gh-mcp\", \"args\": []}}}\n"
+	theirCodex  = "# mine\nmodel = \"x\"\n"
+)
+
+func newClients(t *testing.T) *bench {
+	b := newBench(t)
+	b.env = append(b.env, "XDG_CONFIG_HOME=", "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "CONFIG_LOCAL_DIR=")
+	b.write(map[string]string{".cursor/mcp.json": theirCursor, ".codex/config.toml": theirCodex})
+	return b
+}
+
+// TestOfferAtATerminal is the end of an install as a person sees it.
+func TestOfferAtATerminal(t *testing.T) {
+	b := newClients(t)
+	s := b.sit("install", "plain", "--yes")
+	s.wait("plain is installed. Mount into:")
+	s.wait("> [x] Cursor (~/.cursor/mcp.json)")
+	s.wait("[x] Codex (~/.codex/config.toml)")
+	s.keys(enter)
+	s.wait("mounted   Cursor, in ~/.cursor/mcp.json")
+	s.wait("mounted   Codex, in ~/.codex/config.toml")
+	if code := s.ends(); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	if !strings.Contains(b.read(".cursor/mcp.json"), `"run", "plain"`) || !strings.Contains(b.read(".codex/config.toml"), `"run", "plain"`) {
+		t.Error("it is not mounted in both")
+	}
+	b.must("unmount", "plain")
+	if b.read(".cursor/mcp.json") != theirCursor || b.read(".codex/config.toml") != theirCodex {
+		t.Error("the files are not what they were")
+	}
+
+	s = b.sit("mount", "plain")
+	s.wait("> [x] Cursor")
+	s.keys(" ")
+	s.wait("> [ ] Cursor")
+	s.keys(enter)
+	s.wait("mounted connector plain in ")
+	if code := s.ends(); code != 0 || b.read(".cursor/mcp.json") != theirCursor || !strings.Contains(b.read(".codex/config.toml"), "plain") {
+		t.Errorf("exit %d; Cursor: %s", code, b.read(".cursor/mcp.json"))
+	}
+
+	s = b.sit("install", "plain", "--as", "second", "--yes")
+	s.wait("Mount into:")
+	s.keys("\x1b") // the connector is installed; only the offer is declined
+	s.wait("second is installed: 1.0.0")
+	if code := s.ends(); code != 0 || strings.Contains(b.read(".codex/config.toml"), "second") {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestKillWhileMounting kills the program before each step of mount, unmount and
+// uninstall. Afterwards the same command finishes, and the files end as they began.
+func TestKillWhileMounting(t *testing.T) {
+	probe := newClients(t)
+	probe.must("install", "plain", "--yes")
+	for _, f := range []struct {
+		args   []string
+		before []string
+	}{
+		{[]string{"mount", "plain", "--all-clients"}, nil},
+		{[]string{"unmount", "plain"}, []string{"mount", "plain", "--all-clients"}},
+		{[]string{"uninstall", "plain"}, []string{"mount", "plain", "--all-clients"}},
+	} {
+		if f.before != nil {
+			probe.must(f.before...)
+		}
+		steps := probe.steps(f.args...)
+		if len(steps) < 2 {
+			t.Fatalf("%v has the steps %v", f.args, steps)
+		}
+		for _, step := range steps {
+			t.Run(f.args[0]+"/"+step, func(t *testing.T) {
+				t.Parallel()
+				b := newClients(t)
+				b.must("install", "plain", "--yes")
+				if f.before != nil {
+					b.must(f.before...)
+				}
+				b.kill(step, f.args...)
+				if code, _, errs := b.run(nil, f.args...); code != 0 && code != exitNotFound {
+					t.Errorf("the same again: exit %d\n%s", code, errs)
+				}
+				if f.args[0] == "mount" {
+					if mounts := b.must("list"); !strings.Contains(mounts, "cursor, codex") && !strings.Contains(mounts, "codex, cursor") {
+						t.Errorf("the record does not know it:\n%s", mounts)
+					}
+					b.must("unmount", "plain")
+				}
+				if b.read(".cursor/mcp.json") != theirCursor || b.read(".codex/config.toml") != theirCodex {
+					t.Errorf("the files are not what they were:\n%s\n%s", b.read(".cursor/mcp.json"), b.read(".codex/config.toml"))
+				}
+			})
+		}
+	}
+}
