@@ -8,13 +8,14 @@ import tempfile
 import threading
 
 from google_double import CLIENT_SECRET, Double, disabled, missing_scope, outage, rate_limited
+from google_double_gcal import Calendar
 from google_double_gmail import Gmail
 from stdio_client import ServerTest
 
 
 def everything():
     """Return the services of a double that has all of them."""
-    return [Gmail()]
+    return [Gmail(), Calendar()]
 
 
 class GoogleTest(ServerTest):
@@ -216,9 +217,6 @@ class ErrorTests:
         code, result, said = self.run_verify(self.environment())
         self.assertEqual((code, result["ok"], result["message"]), (0, True, "signed in as ada@example.test"))
         self.assertNotIn(self.double.refresh_token, said)
-        code, result, _ = self.run_verify(self.environment(FILES_DIR=self.files + "/none"))
-        self.assertEqual((code, result["details"]["kind"]), (1, "setting"))
-        self.assertEqual(self.run_verify(self.environment(FILES_DIR=""))[0], 0)
 
 
 class FolderTests:
@@ -263,6 +261,11 @@ class FolderTests:
         with open(self.outside, "rb") as f:
             self.assertEqual(f.read(), b"OUTSIDE-CANARY")
         self.assertFalse([n for n in os.listdir(self.files) if n.startswith(".part")])
+
+    def test_verify_looks_at_the_folder(self):
+        code, result, _ = self.run_verify(self.environment(FILES_DIR=self.files + "/none"))
+        self.assertEqual((code, result["details"]["kind"]), (1, "setting"))
+        self.assertEqual(self.run_verify(self.environment(FILES_DIR=""))[0], 0)
 
     def test_without_a_folder(self):
         for folder, words in (("", "no folder for files is set"), (self.files + "/none", "does not exist"),

@@ -9,16 +9,16 @@ import xml.etree.ElementTree as ET
 
 from stdio_client import ROOT
 
-SHARED = {"mcp_stdio.py": ("email", "gmail", "http-fetch", "weather", "wikipedia"), "api_client.py": ("weather", "wikipedia"),
+SHARED = {"mcp_stdio.py": ("email", "gcal", "gmail", "http-fetch", "weather", "wikipedia"), "api_client.py": ("weather", "wikipedia"),
           "email_message.py": ("email", "gmail")}
-GOOGLE = ("gmail",)
-SHARED.update({name: GOOGLE for name in ("google_http.py", "google_api.py", "google_media.py", "google_files.py")})
+GOOGLE = ("gcal", "gmail")
+SHARED.update({"google_http.py": GOOGLE, "google_api.py": GOOGLE})
 UNSEEDED = ("email",) + GOOGLE  # connectors that need a person before they can work
 OLDEST = (3, 8)  # the oldest Python that a manifest promises
 MAX_LINES = 400
 # The standard library of 3.8, as far as it is used; anything else would be a dependency.
 STANDARD = set("ast base64 binascii calendar concurrent datetime email errno gzip hashlib html http imaplib ipaddress json "
-               "mimetypes os pwd queue random re secrets signal smtplib socket ssl stat sys threading time urllib zlib".split())
+               "mimetypes os pwd queue random re secrets signal smtplib socket ssl stat sys threading time urllib zlib zoneinfo".split())
 
 
 def read(*path):
@@ -35,7 +35,7 @@ IDS = load("index.json")
 
 class Shipped(unittest.TestCase):
     def test_there_are_connectors(self):
-        self.assertEqual(IDS, ["email", "gmail", "http-fetch", "weather", "wikipedia"])
+        self.assertEqual(IDS, ["email", "gcal", "gmail", "http-fetch", "weather", "wikipedia"])
         folders = [n for n in os.listdir(ROOT) if os.path.exists(os.path.join(ROOT, n, "fragment.json"))]
         self.assertEqual(sorted(folders), sorted(IDS))
 
