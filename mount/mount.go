@@ -50,6 +50,9 @@ type Options struct {
 	Home string
 	// LockWait bounds the wait for another process of ours; 0 stands for 10 s.
 	LockWait time.Duration
+	// Tries bounds how often a file that another program keeps changing is read again;
+	// 0 stands for some seconds.
+	Tries int
 }
 
 // Mounter edits the configurations of the clients of one user. It holds no state,
@@ -65,7 +68,10 @@ func New(o Options) *Mounter {
 	if o.LockWait == 0 {
 		o.LockWait = lockWait
 	}
-	return &Mounter{o: o, settle: settlePause, tries: writeTries}
+	if o.Tries == 0 {
+		o.Tries = writeTries
+	}
+	return &Mounter{o: o, settle: settlePause, tries: o.Tries}
 }
 
 // Request names what is to be mounted or unmounted where.

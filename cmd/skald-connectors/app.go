@@ -37,11 +37,12 @@ var errInterrupted = errors.New("interrupted")
 
 // hooks are the seams that tests need and users do not have.
 type hooks struct {
-	step     func(string)
-	now      func() time.Time
-	builtin  fs.FS
-	keychain keystore.Keychain
-	public   string // in place of the public marketplace
+	step      func(string)
+	now       func() time.Time
+	builtin   fs.FS
+	keychain  keystore.Keychain
+	impatient bool   // wait for locks and writers of clients' files only shortly
+	public    string // in place of the public marketplace
 }
 
 // run is the program: it returns the exit code. Inside a sandbox this program is
@@ -161,7 +162,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
 	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(),
 		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.secretsCommand(), a.uninstallCommand(),
-		a.mountCommand(), a.unmountCommand(), a.clientsCommand(),
+		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(),
 		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
 		a.marketplaceCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
 	addDocs(root)

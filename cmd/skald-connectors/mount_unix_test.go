@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,5 +128,40 @@ func TestKillWhileMounting(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestEngineChangedDuringWrite mounts into a catalogue that another program never stops
+// rewriting: refused, and nothing of its is lost.
+func TestEngineChangedDuringWrite(t *testing.T) {
+	b := newClients(t)
+	b.must("install", "plain", "--yes")
+	pad := strings.Repeat(" ", 1<<20) // so long that it changes while it is read
+	file := filepath.Join(b.dir, "engine", "config.d", "mcp.json")
+	b.write(map[string]string{"engine/config.d/mcp.json": "[]" + pad})
+	stop, done := make(chan struct{}), make(chan struct{})
+	last := ""
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			last = fmt.Sprintf(`[{"name": "theirs", "n": %d}]`, n)
+			if os.WriteFile(file+".new", []byte(last+pad), 0o600) == nil {
+				_ = os.Rename(file+".new", file)
+			}
+		}
+	}()
+	code, _, errs := b.run([]string{"SKALD_TEST_IMPATIENT=1"}, "mount", "plain", "--client", "engine", "--config-dir", filepath.Join(b.dir, "engine"))
+	close(stop)
+	<-done
+	if code != exitFailed || !strings.Contains(errs, "mount refused (changed_during_write): ") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if b.read("engine/config.d/mcp.json") != last+pad {
+		t.Error("the file is not what its writer left")
 	}
 }

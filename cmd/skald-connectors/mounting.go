@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,11 @@ func (a *app) mounter(home string) (m *mount.Mounter, command string, lasting bo
 	if home == a.plainHome() {
 		named = ""
 	}
-	return mount.New(mount.Options{Env: a.getenv, OS: runtime.GOOS, State: filepath.Join(home, "mounts"), Program: command, Home: named}), command, lasting, nil
+	o := mount.Options{Env: a.getenv, OS: runtime.GOOS, State: filepath.Join(home, "mounts"), Program: command, Home: named}
+	if a.hooks.impatient {
+		o.LockWait, o.Tries = 100*time.Millisecond, 3
+	}
+	return mount.New(o), command, lasting, nil
 }
 
 // withMounts gives an activator the clients of this user.

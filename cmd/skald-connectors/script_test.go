@@ -16,6 +16,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"skald-connectors/connectors"
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/sandbox"
 )
 
@@ -44,6 +45,7 @@ func testProgram() {
 	default:
 		h.keychain = dirKeychain(dir)
 	}
+	h.impatient = os.Getenv("SKALD_TEST_IMPATIENT") != ""
 	if at := os.Getenv("SKALD_TEST_KILL_AT"); at != "" {
 		h.step = func(name string) {
 			if name == at {
@@ -135,7 +137,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "bump": cmdBump,
-			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant, "expand": cmdExpand,
+			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant, "expand": cmdExpand, "held": cmdHeld, "old": cmdOld,
 		},
 		RequireUniqueNames: true,
 	})
@@ -279,4 +281,23 @@ func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
 func cmdExpand(ts *testscript.TestScript, neg bool, args []string) {
 	text := strings.ReplaceAll(ts.ReadFile(args[0]), "$WORK", ts.Getenv("WORK"))
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+// held FILE COMMAND…: runs another command of the script while this process holds the
+// lock file.
+func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
+	unlock, ok, err := atomicfile.TryLock(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if !ok || args[1] != "exitcode" {
+		ts.Fatalf("usage: held FILE exitcode CODE COMMAND…")
+	}
+	defer unlock()
+	cmdExitcode(ts, neg, args[2:])
+}
+
+// old FILE SOURCE: copies a file and makes it one that nobody has written lately.
+func cmdOld(ts *testscript.TestScript, neg bool, args []string) {
+	past := time.Now().Add(-time.Hour)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(ts.ReadFile(args[1])), 0o600))
+	ts.Check(os.Chtimes(ts.MkAbs(args[0]), past, past))
 }
