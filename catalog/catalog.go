@@ -37,6 +37,8 @@ type Options struct {
 	// CacheDir is a private folder for what package fetch keeps while Verify opens the compiled tree as a user's
 	// machine does. Empty leaves that last step out. Compile does not use it.
 	CacheDir string
+	// Against is the index that is published, which versions are compared with; nil: the one in the tree.
+	Against []byte
 	// Now is the clock that package fetch is given; needed with CacheDir.
 	Now func() time.Time
 }
@@ -120,6 +122,7 @@ type build struct {
 
 	previousBytes []byte
 	previous      *manifest.Index // nil when there is no readable one
+	published     *manifest.Index // what versions are compared with; nil when there is none
 	compiled      []byte          // nil when a connector could not be written at all
 }
 
@@ -139,6 +142,9 @@ func read(ctx context.Context, dir string, o Options) (*build, error) {
 
 func (b *build) readAll(ctx context.Context) error {
 	if err := b.readPrevious(); err != nil {
+		return err
+	}
+	if err := b.readPublished(); err != nil {
 		return err
 	}
 	if err := b.readList(); err != nil {

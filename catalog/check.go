@@ -176,14 +176,14 @@ func (b *build) isFile(name string) bool {
 
 // checkRaised refuses a changed file whose connector has not got a greater version than in the previous index.
 func (b *build) checkRaised(c *connector, e manifest.Entry) {
-	if b.previous == nil {
+	if b.published == nil {
 		return
 	}
-	i := slices.IndexFunc(b.previous.Entries, func(p manifest.Entry) bool { return p.ID == c.id && p.Broken == "" })
+	i := slices.IndexFunc(b.published.Entries, func(p manifest.Entry) bool { return p.ID == c.id && p.Broken == "" })
 	if i < 0 {
 		return
 	}
-	old := b.previous.Entries[i]
+	old := b.published.Entries[i]
 	changed := changedFiles(old.Files, c.files)
 	switch at := offsetOf(c.fragment, "version"); {
 	case len(changed) > 0 && e.Version <= old.Version:

@@ -85,6 +85,20 @@ func aboutTree(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) || errors.As(err, &large)
 }
 
+// readPublished reads the index that versions are compared with.
+func (b *build) readPublished() error {
+	if b.o.Against == nil {
+		b.published = b.previous
+		return nil
+	}
+	ix, _, err := manifest.ParseIndex(b.o.Against, false)
+	if err != nil {
+		return fmt.Errorf("reading the published index: %w", err)
+	}
+	b.published = ix
+	return nil
+}
+
 // readPrevious reads the connectors.json that is there, if any.
 func (b *build) readPrevious() error {
 	src, err := readFile(b.root, indexName, manifest.MaxIndexBytes)

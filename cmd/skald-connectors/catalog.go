@@ -16,14 +16,15 @@ func (a *app) catalogCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	verify := false
+	verify, against := false, ""
 	compile := &cobra.Command{
 		Use:   "compile [DIR]",
 		Short: "Write connectors.json from the folders of a marketplace",
 		Long: "compile reads index.json and every connector's folder below DIR (the current folder by\n" +
 			"default) and writes connectors.json with the size and SHA-256 of each file. The same\n" +
 			"input gives the same bytes. With --verify it changes nothing and exits 1 when the\n" +
-			"index is stale.",
+			"index is stale. A changed connector has to have a greater version than in the index that\n" +
+			"is published: name that one with --against, or the one in DIR stands in for it.",
 		Example: "  skald-connectors catalog compile connectors\n  skald-connectors catalog compile connectors --verify",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,11 +32,12 @@ func (a *app) catalogCommand() *cobra.Command {
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			return a.compile(cmd, dir, verify)
+			return a.compile(cmd, dir, verify, against)
 		},
 	}
 	compile.Flags().BoolVar(&verify, "verify", false, "only say what is stale")
-	c.AddCommand(compile)
+	againstFlag(compile, &against)
+	c.AddCommand(compile, a.keygenCommand(), a.signCommand(), a.keysCommand())
 	return c
 }
 
@@ -51,8 +53,12 @@ type findingLine struct {
 	Message   string `json:"message"`
 }
 
-func (a *app) compile(cmd *cobra.Command, dir string, verify bool) error {
-	o := catalog.Options{Now: a.hooks.now}
+func (a *app) compile(cmd *cobra.Command, dir string, verify bool, against string) error {
+	published, err := a.publishedIndex(against)
+	if err != nil {
+		return err
+	}
+	o := catalog.Options{Now: a.hooks.now, Against: published}
 	do := catalog.Compile
 	if verify {
 		do = catalog.Verify

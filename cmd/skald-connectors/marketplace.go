@@ -46,7 +46,7 @@ func (a *app) marketplaceCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.addMarket(cmd.Context(), args[0], o) },
 	}
 	f := add.Flags()
-	f.StringArrayVar(&o.keys, "key", nil, "public `KEY` (RWQ…) that vouches for it (repeatable)")
+	f.StringArrayVar(&o.keys, "key", nil, "public `KEY` (RWQ…, or a .pub file) that vouches for it (repeatable)")
 	f.IntVar(&o.needed, "threshold", 0, "how many of the keys have to sign (`N`; default: all of them)")
 	f.StringVar(&o.name, "name", "", "`NAME` of the marketplace, as in install NAME/ID")
 	f.BoolVar(&o.unsigned, "unsigned", false, "agree to a marketplace whose index nobody signs")
@@ -123,12 +123,12 @@ func (a *app) newPlace(home, location string, o *marketOptions, listed *places) 
 	if p.Location == builtinLocation {
 		return nil, usagef("the built-in catalogue needs no place in the list: it is --index builtin")
 	}
-	for _, text := range o.keys {
-		k, err := trust.ParseKey(text)
-		if err != nil {
-			return nil, usagef("--key: %v", err)
-		}
-		p.Keys = append(p.Keys, k.String())
+	keys, err := publicKeys(o.keys)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) > 0 {
+		p.Keys = keyTexts(keys)
 	}
 	if o.needed < 0 || o.needed > len(p.Keys) {
 		return nil, usagef("--threshold %d, and %s given", o.needed, plural(len(p.Keys), "key is", "keys are"))

@@ -149,16 +149,21 @@ func (a *app) passphraseFromFile(_ context.Context, ask keystore.PassphraseAsk) 
 	if ask.Attempt > 1 {
 		return keystore.Secret{}, fmt.Errorf("the passphrase in the file that SKALD_CONNECTORS_PASSPHRASE_FILE names: %s", ask.Problem)
 	}
+	return a.secretLine(path, "passphrase")
+}
+
+// secretLine reads a file that holds one line, which is a secret of that kind.
+func (a *app) secretLine(path, kind string) (keystore.Secret, error) {
 	data, err := atomicfile.Read(path, passphraseLimit)
 	if err != nil {
-		return keystore.Secret{}, fmt.Errorf("reading the passphrase file: %w", err)
+		return keystore.Secret{}, fmt.Errorf("reading the %s file: %w", kind, err)
 	}
 	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return keystore.Secret{}, withHint(usagef("the passphrase file %s can be read by others", path), "chmod 600 %s", path)
+		return keystore.Secret{}, withHint(usagef("the %s file %s can be read by others", kind, path), "chmod 600 %s", path)
 	}
 	line := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if strings.ContainsAny(line, "\r\n") {
-		return keystore.Secret{}, usagef("the passphrase file %s has several lines; one is expected", path)
+		return keystore.Secret{}, usagef("the %s file %s has several lines; one is expected", kind, path)
 	}
 	return keystore.NewSecret(line), nil
 }
