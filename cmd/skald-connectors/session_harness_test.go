@@ -233,15 +233,3 @@ func (p *place) noCanary(s *serving) {
 		}
 	}
 }
-
-// processes lists the processes that name this place's home.
-func (p *place) processes() []string {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	var out []string
-	for _, f := range files {
-		if data, err := os.ReadFile(f); err == nil && bytes.Contains(data, []byte(p.home)) {
-			out = append(out, strings.ReplaceAll(string(data), "\x00", " "))
-		}
-	}
-	return out
-}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -159,40 +158,5 @@ func TestRunConnectorEnds(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(s.errs.String()), "\n")
 	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "skald-connectors: connector.internal: mail: ") }) {
 		t.Errorf("stderr: %s", s.errs.String())
-	}
-}
-
-func TestNothingOutlivesRun(t *testing.T) {
-	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
-		t.Skip("processes are found by /proc")
-	}
-	p := newPlace(t)
-	p.installMail()
-	for _, c := range []struct {
-		name string
-		end  func(*serving)
-		code int
-	}{
-		{"end of input", func(s *serving) { _ = s.in.Close() }, exitDone},
-		{"TERM", func(s *serving) { _ = s.cmd.Process.Signal(syscall.SIGTERM) }, exitDone},
-		{"INT", func(s *serving) { _ = s.cmd.Process.Signal(syscall.SIGINT) }, exitDone},
-		{"HUP", func(s *serving) { _ = s.cmd.Process.Signal(syscall.SIGHUP) }, exitDone},
-		{"KILL", func(s *serving) { _ = s.cmd.Process.Kill() }, -1},
-	} {
-		s := p.run("mail")
-		s.greet()
-		s.ask("tools/list", "{}")
-		if left := p.processes(); len(left) == 0 {
-			t.Fatal("the connector's process is not found while it runs")
-		}
-		c.end(s)
-		if code := s.end(); code != c.code {
-			t.Errorf("%s: exit %d: %s", c.name, code, s.errs.String())
-		}
-		for began := time.Now(); len(p.processes()) > 0; time.Sleep(20 * time.Millisecond) {
-			if time.Since(began) > 10*time.Second {
-				t.Fatalf("%s: left: %q", c.name, p.processes())
-			}
-		}
 	}
 }
