@@ -64,6 +64,9 @@ type Activator struct {
 	// HTTP asks remote servers; see HTTPClient.
 	HTTP *http.Client
 	Now  func() time.Time
+	// Allowed says, before anything of an activation is started, whether its version
+	// may still run: the error that it gives is why not. nil: nobody takes versions back.
+	Allowed func(*record.Record) error
 	// Mounts edits the configurations of MCP clients; nil leaves them alone.
 	Mounts *mount.Mounter
 	// UserHome is the person's home folder: npm and pip keep their settings there.
@@ -84,6 +87,16 @@ type Activator struct {
 func (a *Activator) Records() record.Store { return record.Open(a.Home) }
 
 func (a *Activator) definitions() record.Definitions { return record.OpenDefinitions(a.Home) }
+
+// runnable reads the manifest of an activation that is to be started.
+func (a *Activator) runnable(rec *record.Record) (*manifest.Manifest, error) {
+	if a.Allowed != nil {
+		if err := a.Allowed(rec); err != nil {
+			return nil, err
+		}
+	}
+	return a.Manifest(rec)
+}
 
 func (a *Activator) step(name string) {
 	if a.Step != nil {

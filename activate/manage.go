@@ -39,7 +39,7 @@ func (a *Activator) Manifest(rec *record.Record) (*manifest.Manifest, error) {
 // resume sets an existing activation up: its manifest and its stored values.
 // retype says that values which can no longer be read will be given again.
 func (a *Activator) resume(ctx context.Context, rec *record.Record, retype bool) (*trial, error) {
-	m, err := a.Manifest(rec)
+	m, err := a.runnable(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (a *Activator) SecretField(name, handle string) (manifest.Field, error) {
 	if err != nil {
 		return manifest.Field{}, err
 	}
-	m, err := a.Manifest(rec)
+	m, err := a.runnable(rec)
 	if err != nil {
 		return manifest.Field{}, err
 	}

@@ -63,7 +63,7 @@ func (a *Activator) Prepare(ctx context.Context, name string) (*Start, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.Manifest(rec)
+	m, err := a.runnable(rec)
 	if err != nil {
 		return nil, err
 	}

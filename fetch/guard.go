@@ -8,13 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"skald-connectors/fetch/trust"
-	"skald-connectors/manifest"
 )
 
 const (
@@ -340,56 +337,4 @@ func (g *guard) confirm() error {
 		return g.here(&trust.Error{Kind: trust.Signature, Why: fmt.Sprintf("it is not signed under the newest keys, version %d", keys.Version)})
 	}
 	return nil
-}
-
-// Revoked tells whether the marketplace took a version back, and why; manifest is the SHA-256 of its connector.json. It
-// looks at what is remembered only: no network, no index.
-func (m *Marketplace) Revoked(id string, version int64, manifest string) (reason string, revoked bool, err error) {
-	location, name := m.src.id()
-	if m.o.TrustDir == "" || location == "builtin" {
-		return "", false, nil
-	}
-	s, err := trust.Load(m.o.TrustDir, name)
-	if err != nil || s == nil || s.Floor == nil {
-		return "", false, err
-	}
-	reason, revoked = revocation(s.Floor.Revoked, id, version, manifest)
-	return reason, revoked, nil
-}
-
-// Revoked tells whether the index takes the version of an entry back, and why.
-func (ix *Index) Revoked(e manifest.Entry) (reason string, revoked bool) {
-	pin, _ := e.Pin(manifestName)
-	return revocation(ix.trust.revoked, e.ID, int64(e.Version), pin.SHA256)
-}
-
-func revocation(list []trust.Revocation, id string, version int64, manifest string) (reason string, revoked bool) {
-	for _, r := range list {
-		if r.Covers(id, version, strings.ToLower(manifest)) {
-			if r.Reason == "" {
-				return "no reason is given", true
-			}
-			return r.Reason, true
-		}
-	}
-	return "", false
-}
-
-// TrustFile is where the marketplace is remembered, when it is a signed one; "" when no signature is judged.
-func (m *Marketplace) TrustFile() string {
-	if m.o.TrustDir == "" {
-		return ""
-	}
-	_, name := m.src.id()
-	return filepath.Join(m.o.TrustDir, name+".json")
-}
-
-// OfferedKeys reads the keys document that the marketplace shows, unjudged: for a person who compares it with what they
-// know from elsewhere. nil: it shows none.
-func (m *Marketplace) OfferedKeys(ctx context.Context) (*trust.Keys, error) {
-	doc, err := m.small(ctx, keysName, trust.MaxKeysBytes)
-	if err != nil || doc == nil {
-		return nil, err
-	}
-	return trust.ParseKeys(doc)
 }

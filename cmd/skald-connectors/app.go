@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skald-connectors/activate"
+	"skald-connectors/activate/record"
 	"skald-connectors/connectors"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
@@ -338,7 +339,7 @@ func (a *app) activator(home string) (*activate.Activator, error) {
 	act := &activate.Activator{
 		Home: home, Store: install.Open(home), Keys: keys, OpenSandbox: func(mode string) (*sandbox.Sandbox, error) { return a.sandbox(home, mode) }, Environ: a.environ, Now: a.hooks.now,
 		HTTP: activate.HTTPClient(fetch.Transport(a.getenv)), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) }, Busy: a.busy,
-		UserHome: a.userHome(), Packages: a.showPackages,
+		UserHome: a.userHome(), Packages: a.showPackages, Allowed: func(r *record.Record) error { return a.allowed(home, r) },
 	}
 	if t := a.terminal(); t != nil {
 		act.Person = &person{app: a, term: t}

@@ -286,6 +286,26 @@ func (s *shops) from() string {
 	return strings.Join(names, ", ")
 }
 
+// allowed refuses a version that its marketplace took back, with a
+// *fetch.RevokedError. It asks no network. An index that has run out stops
+// nothing that is installed; what is not known since is said.
+func (a *app) allowed(home string, r *record.Record) error {
+	if r.Index.URL == "" {
+		return nil
+	}
+	m, err := a.marketplace(r.Index.URL, home)
+	if err != nil {
+		return nil // it is no address any more; what is installed stays
+	}
+	if err := revoked(m, r); err != nil {
+		return err
+	}
+	if stale := m.RunOut(); stale != nil {
+		a.say("note: %s; whether version %d of %q was revoked since is not known", stale, r.Version, r.Connector)
+	}
+	return nil
+}
+
 // revoked says that the marketplace of an activation took its version back: a
 // *fetch.RevokedError. It asks no network.
 func revoked(m *fetch.Marketplace, r *record.Record) error {
