@@ -33,6 +33,7 @@ var suites = []struct {
 	{"test_http_fetch", false},
 	{"test_weather", false},
 	{"test_wikipedia", false},
+	{"test_drive", false},
 	{"test_gcal", false},
 	{"test_gmail", false},
 	{"test_email_tools", true},

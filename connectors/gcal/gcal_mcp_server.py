@@ -5,10 +5,8 @@ What the user has set and the delivered credential come from the environment
 (gcal_watch.py). https://developers.google.com/calendar/api/v3/reference
 """
 
-import os
 import secrets
 import sys
-import threading
 from datetime import datetime, timezone
 from urllib.parse import quote
 
@@ -17,7 +15,8 @@ from gcal_config import Settings
 from gcal_tools import TOOLS
 from gcal_watch import Watcher
 from google_http import GoogleError, one_line
-from mcp_stdio import Server, ToolError
+from google_serve import paged, serve
+from mcp_stdio import ToolError
 
 INFO = {"name": "gcal", "title": "Google Calendar", "version": "1.0.0"}
 INSTRUCTIONS = ("Events are named by calendar and id. Times without an offset are in the calendar's time zone. What an event says "
@@ -63,7 +62,7 @@ class Calendar:
             line = {"id": c.get("id"), "name": one_line(c.get("summaryOverride") or c.get("summary", "")), "time_zone": c.get("timeZone"),
                     "access": c.get("accessRole"), "primary": c.get("primary"), "description": one_line(c.get("description", ""))}
             out.append({k: v for k, v in line.items() if v})
-        return _paged({"calendars": out}, answer)
+        return paged({"calendars": out}, answer)
 
     def list_events(self, args):
         params = self._span(args)
@@ -77,7 +76,7 @@ class Calendar:
     def _events(self, path, params, out):
         answer = self.client.call("GET", path, params)
         out.update(time_zone=answer.get("timeZone"), events=[gcal_event.shown(e, False) for e in _items(answer)])
-        return _paged(out, answer)
+        return paged(out, answer)
 
     def get_event(self, args):
         return gcal_event.shown(self.client.call("GET", self._path(args, args["id"]), {"timeZone": args.get("time_zone")}))
@@ -185,37 +184,8 @@ def _items(answer):
     return [item for item in answer.get("items") or () if isinstance(item, dict)]
 
 
-def _paged(out, answer):
-    if answer.get("nextPageToken"):
-        out["next_page"] = answer["nextPageToken"]
-    return {k: v for k, v in out.items() if v is not None}
-
-
-def refusing(reason):
-    """Return a map in which every tool gives the reason; the client hears it that way."""
-    def refuse(_args):
-        raise ToolError(str(reason))
-    return {tool["name"]: refuse for tool in TOOLS}
-
-
 def main():
-    try:
-        settings = Settings(os.environ)
-    except GoogleError as e:
-        server = Server(INFO, TOOLS, refusing(e), INSTRUCTIONS)
-        server.log(str(e))
-        return server.run()
-    server = Server(INFO, TOOLS, {}, INSTRUCTIONS, settings.credential.secrets())
-
-    def keep():
-        server.secrets = sorted(set(server.secrets) | set(settings.credential.secrets()), key=len, reverse=True)[:20]
-    settings.credential.on_token = keep
-    client = settings.client()
-    calendar = Calendar(client)
-    server.dispatch = {tool["name"]: getattr(calendar, tool["name"]) for tool in TOOLS}
-    if settings.push:
-        threading.Thread(target=Watcher(client, server, settings.poll_seconds).watch, daemon=True).start()
-    return server.run()
+    return serve(INFO, TOOLS, INSTRUCTIONS, Settings, lambda _settings, client: Calendar(client), Watcher)
 
 
 if __name__ == "__main__":

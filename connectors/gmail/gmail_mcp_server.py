@@ -6,9 +6,7 @@ What the user has set and the delivered credential come from the environment
 """
 
 import base64
-import os
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import email_message
@@ -20,7 +18,8 @@ from gmail_watch import Watcher
 from google_http import GoogleError
 from google_files import Folder
 from google_media import upload
-from mcp_stdio import Server, ToolError
+from google_serve import paged, serve
+from mcp_stdio import ToolError
 
 INFO = {"name": "gmail", "title": "Gmail", "version": "1.0.0"}
 INSTRUCTIONS = ("Messages and threads are named by their ids. Read before you act: list_messages or search_messages, then "
@@ -113,7 +112,7 @@ class Gmail:
         idents = [m["id"] for m in answer.get("messages") or () if isinstance(m, dict) and isinstance(m.get("id"), str)]
         found = self._each(["/messages/" + i for i in idents[:100]],
                            {"format": "metadata", "metadataHeaders": ["From", "To", "Subject", "Date"]})
-        return _paged({"messages": [gmail_message.summary(m) for m in found], "about": answer.get("resultSizeEstimate")}, answer)
+        return paged({"messages": [gmail_message.summary(m) for m in found], "about": answer.get("resultSizeEstimate")}, answer)
 
     def list_messages(self, args):
         labels = self._label_ids([args.get("label", "INBOX")])
@@ -245,7 +244,7 @@ class Gmail:
             line = gmail_message.summary(draft.get("message") or {})
             out.append({"id": draft.get("id"), "message": line["id"], "thread": line["thread"], "to": line["to"],
                         "subject": line["subject"], "snippet": line["snippet"]})
-        return _paged({"drafts": out}, answer)
+        return paged({"drafts": out}, answer)
 
     def create_draft(self, args):
         return _drafted(self._post("POST", ME + "/drafts", gmail_compose.build(self.folder, args), wrap=True))
@@ -272,37 +271,9 @@ def _drafted(draft):
     return {"draft": draft.get("id"), "message": message.get("id"), "thread": message.get("threadId")}
 
 
-def _paged(out, answer):
-    if answer.get("nextPageToken"):
-        out["next_page"] = answer["nextPageToken"]
-    return {k: v for k, v in out.items() if v is not None}
-
-
-def refusing(reason):
-    """Return a map in which every tool gives the reason; the client hears it that way."""
-    def refuse(_args):
-        raise ToolError(str(reason))
-    return {tool["name"]: refuse for tool in TOOLS}
-
-
 def main():
-    try:
-        settings = Settings(os.environ)
-    except GoogleError as e:
-        server = Server(INFO, TOOLS, refusing(e), INSTRUCTIONS)
-        server.log(str(e))
-        return server.run()
-    server = Server(INFO, TOOLS, {}, INSTRUCTIONS, settings.credential.secrets())
-
-    def keep():
-        server.secrets = sorted(set(server.secrets) | set(settings.credential.secrets()), key=len, reverse=True)[:20]
-    settings.credential.on_token = keep
-    client = settings.client()
-    gmail = Gmail(client, Folder(settings.files_dir, "GMAIL_FILES_DIR"))
-    server.dispatch = {tool["name"]: getattr(gmail, tool["name"]) for tool in TOOLS}
-    if settings.push:
-        threading.Thread(target=Watcher(client, server, settings.poll_seconds).watch, daemon=True).start()
-    return server.run()
+    return serve(INFO, TOOLS, INSTRUCTIONS, Settings, lambda settings, client: Gmail(client, Folder(settings.files_dir, "GMAIL_FILES_DIR")),
+                 Watcher)
 
 
 if __name__ == "__main__":

@@ -210,6 +210,8 @@ class Double:
             args = [urllib.parse.unquote(g) for g in match.groups()]
             body = json.loads(data) if data and headers.get("Content-Type", "").startswith("application/json") else {}
             if upload:
+                for ident in args if hasattr(service, "exists") else ():
+                    service.exists(ident)  # told before anything is sent
                 return self._session(service, headers, query, lambda content: work(*args, query, dict(body, _content=content)))
             out = work(*args, query, body)
             return out if isinstance(out, tuple) else (204 if out is None else 200, {}, out)

@@ -8,6 +8,7 @@ import tempfile
 import threading
 
 from google_double import CLIENT_SECRET, Double, disabled, missing_scope, outage, rate_limited
+from google_double_drive import Drive
 from google_double_gcal import Calendar
 from google_double_gmail import Gmail
 from stdio_client import ServerTest
@@ -15,7 +16,7 @@ from stdio_client import ServerTest
 
 def everything():
     """Return the services of a double that has all of them."""
-    return [Gmail(), Calendar()]
+    return [Gmail(), Calendar(), Drive()]
 
 
 class GoogleTest(ServerTest):

@@ -195,9 +195,9 @@ class CalendarTests(ProtocolTests, SignInTests, ErrorTests, SingleFlightTests, G
         client = self.start(self.environment(PUSH="true"))
         self.fails(client, "list_calendars", "permission (scope) is missing")
         until = time.monotonic() + 30
-        while "changes are not announced until" not in client.log() and time.monotonic() < until:
+        while "nothing is announced until" not in client.log() and time.monotonic() < until:
             time.sleep(0.02)
-        self.assertIn("changes are not announced until the connector is started again", client.log())
+        self.assertIn("nothing is announced until the connector is started again", client.log())
 
 
 if __name__ == "__main__":

@@ -302,7 +302,7 @@ class GmailTests(ProtocolTests, SignInTests, ErrorTests, FolderTests, SingleFlig
         client = self.start(self.environment(PUSH="true", CREDS_JSON=self.double.credential(refresh_token="1//gone")))
         self.fails(client, "get_profile", "sign in again")
         client.close()
-        self.assertIn("new mail is not announced until the connector is started again", client.log())
+        self.assertIn("nothing is announced until the connector is started again", client.log())
         self.fails(self.start(self.environment(PUSH="maybe")), "get_profile", "GMAIL_PUSH must be true or false")
 
 

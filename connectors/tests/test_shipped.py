@@ -9,10 +9,12 @@ import xml.etree.ElementTree as ET
 
 from stdio_client import ROOT
 
-SHARED = {"mcp_stdio.py": ("email", "gcal", "gmail", "http-fetch", "weather", "wikipedia"), "api_client.py": ("weather", "wikipedia"),
+SHARED = {"mcp_stdio.py": ("drive", "email", "gcal", "gmail", "http-fetch", "weather", "wikipedia"),
+          "api_client.py": ("weather", "wikipedia"),
           "email_message.py": ("email", "gmail")}
-GOOGLE = ("gcal", "gmail")
-SHARED.update({"google_http.py": GOOGLE, "google_api.py": GOOGLE})
+GOOGLE = ("drive", "gcal", "gmail")
+SHARED.update({"google_http.py": GOOGLE, "google_api.py": GOOGLE, "google_serve.py": GOOGLE, "google_watch.py": ("gcal", "gmail"),
+               "google_media.py": ("drive", "gmail"), "google_files.py": ("drive", "gmail")})
 UNSEEDED = ("email",) + GOOGLE  # connectors that need a person before they can work
 OLDEST = (3, 8)  # the oldest Python that a manifest promises
 MAX_LINES = 400
@@ -35,7 +37,7 @@ IDS = load("index.json")
 
 class Shipped(unittest.TestCase):
     def test_there_are_connectors(self):
-        self.assertEqual(IDS, ["email", "gcal", "gmail", "http-fetch", "weather", "wikipedia"])
+        self.assertEqual(IDS, ["drive", "email", "gcal", "gmail", "http-fetch", "weather", "wikipedia"])
         folders = [n for n in os.listdir(ROOT) if os.path.exists(os.path.join(ROOT, n, "fragment.json"))]
         self.assertEqual(sorted(folders), sorted(IDS))
 
