@@ -190,3 +190,37 @@ func (a *Activator) removeLeft(ctx context.Context, name string) (*Removed, erro
 	}
 	return &Removed{Name: name, Items: items, Kept: []string{}}, err
 }
+
+// ForgetMount takes a mount out of the record and touches no file: the entry is gone, or
+// another one has its place.
+func (a *Activator) ForgetMount(ctx context.Context, name, client, file string) error {
+	return a.onRecord(ctx, name, func(present *record.Record) error {
+		rest := slices.DeleteFunc(slices.Clone(present.Mounts), func(m record.MountRef) bool { return m.Client == client && m.File == file })
+		return a.noteMounts(ctx, present, rest)
+	})
+}
+
+// Drift compares every record with what the files of the clients hold.
+func (a *Activator) Drift(listed []record.Listed) []mount.Finding {
+	var recorded []mount.Request
+	names := map[string]bool{}
+	for _, l := range listed {
+		names[l.Name] = true // a record that cannot be read is an activation too
+		if l.Record == nil {
+			continue
+		}
+		for _, m := range l.Record.Mounts {
+			r := requestOf(l.Name, m)
+			r.File = m.File
+			recorded = append(recorded, r)
+		}
+	}
+	return a.Mounts.Drift(recorded, func(name string) bool { return names[name] })
+}
+
+// Heal puts the shipped files of an activation's work folder back, from the version folder.
+func (a *Activator) Heal(ctx context.Context, name string) error {
+	return a.onRecord(ctx, name, func(present *record.Record) error {
+		return a.Store.Heal(ctx, name, present.Ref(), present.Pins())
+	})
+}

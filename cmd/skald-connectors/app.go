@@ -163,7 +163,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
 	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(),
 		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.secretsCommand(), a.uninstallCommand(),
-		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(),
+		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(), a.doctorCommand(),
 		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
 		a.marketplaceCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
 	addDocs(root)
