@@ -42,10 +42,11 @@ const (
 // Failure is what a person decides about. Err is a *RefusedError, a
 // *ProbeError or what kept verify from running.
 type Failure struct {
-	Name    string
-	Err     error
-	CanEdit bool     // there are fields to edit
-	Grants  []Access // what would have allowed what the sandbox refused
+	Name     string
+	Err      error
+	CanEdit  bool     // there are fields to edit
+	KeepsOld bool     // giving up leaves the version that is here in force
+	Grants   []Access // what would have allowed what the sandbox refused
 }
 
 // Activator holds what the flows work with. All fields but Person, Step and
@@ -154,6 +155,7 @@ type trial struct {
 	withheld []Access // by the user, from what the manifest asks for
 	// keepSandbox leaves what the record says of the sandbox: nothing is started.
 	keepSandbox bool
+	replaces    bool // another version, which stays when this one is given up
 }
 
 // base is the environment before the manifest's own part. The connector's home
@@ -227,7 +229,7 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if a.Person == nil || !isFailure(err) {
 			return proof{}, err
 		}
-		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, Grants: Relaxations(err)})
+		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, KeepsOld: t.replaces, Grants: Relaxations(err)})
 		if derr != nil {
 			return proof{}, derr
 		}

@@ -322,11 +322,7 @@ func (a *Activator) commitSecrets(ctx context.Context, t *trial, rec *record.Rec
 // dropOldVaults removes the generations that the written record does not name.
 // The record is committed: what cannot be removed now, the next sweep removes.
 func (a *Activator) dropOldVaults(rec *record.Record) {
-	var keep []int64
-	if rec.Vault > 0 {
-		keep = append(keep, rec.Vault)
-	}
-	if err := a.Keys.Remove(rec.Name, keep...); err != nil {
+	if err := a.Keys.Remove(rec.Name, rec.Generations()...); err != nil {
 		a.say("removing the replaced vault of %q: %v", rec.Name, err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"skald-connectors/form"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
-	"skald-connectors/sandbox"
 )
 
 // manifestName is the shipped file that says what runs.
@@ -62,11 +61,7 @@ func (a *Activator) resume(ctx context.Context, rec *record.Record, retype bool)
 // shipped bytes in its work folder, the interpreters of now, and the packages
 // that fit them. The trial is dropped by whoever called it.
 func (a *Activator) makeReady(ctx context.Context, t *trial, rec *record.Record) (err error) {
-	mode := rec.Sandbox.Mode
-	if mode == "" {
-		mode = string(sandbox.Auto)
-	}
-	if t.box, err = a.OpenSandbox(mode); err != nil {
+	if t.box, err = a.OpenSandbox(modeOf(rec)); err != nil {
 		return err
 	}
 	if err := a.Store.Heal(ctx, rec.Name, rec.Ref(), t.files); err != nil {
@@ -310,12 +305,27 @@ func (a *Activator) RemoveSecret(ctx context.Context, name, handle string) (exis
 		if existed = present.Secret(handle); !existed {
 			return nil
 		}
+		if err := a.removeFromPrior(ctx, present, handle); err != nil {
+			return err
+		}
 		return a.editSecret(ctx, present, func(t *trial) error {
 			t.values.set(handle, keystore.Secret{})
 			return nil
 		})
 	})
 	return existed, err
+}
+
+// removeFromPrior takes a secret out of the vault of the version that is kept for a
+// rollback: what was taken away does not come back with it.
+func (a *Activator) removeFromPrior(ctx context.Context, present *record.Record, handle string) error {
+	prior, err := present.Prior()
+	if err != nil || prior == nil || !prior.Secret(handle) {
+		return err
+	}
+	return a.Keys.Update(ctx, prior.Name, prior.Vault, func(hs []keystore.Handle) ([]keystore.Handle, error) {
+		return slices.DeleteFunc(hs, func(h keystore.Handle) bool { return h.Name == handle }), nil
+	})
 }
 
 // editSecret changes stored values and writes vault and record as one commit.

@@ -3,6 +3,7 @@ package activate
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -88,11 +89,28 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err != nil {
 		return nil, err
 	}
-	e, man := pre.Entry, pre.Manifest
-	if err := supported(e, man); err != nil {
+	p := &Plan{Name: name, Index: pre.Index, Entry: pre.Entry, Manifest: pre.Manifest, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest}
+	v := newValues(p.Manifest)
+	if _, err := v.take(o.Given); err != nil {
 		return nil, err
 	}
-	p := &Plan{Name: name, Index: pre.Index, Entry: e, Manifest: man, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest, Files: len(e.Files), Fields: man.Fields()}
+	if err := a.complete(ctx, p, v, pre.Open, o); err != nil {
+		return nil, err
+	}
+	if a.Store.Kept(p.Name) {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("it finds the data that was kept when an earlier %q was uninstalled", p.Name))
+	}
+	return p, nil
+}
+
+// complete works out the rest of a plan from its entry and its manifest, with the
+// values that are known; open gives its checked lists of packages.
+func (a *Activator) complete(ctx context.Context, p *Plan, v *values, open func(string) (io.ReadCloser, error), o PlanOptions) (err error) {
+	e, man := p.Entry, p.Manifest
+	if err := supported(e, man); err != nil {
+		return err
+	}
+	p.Files, p.Fields = len(e.Files), man.Fields()
 	for _, f := range e.Files {
 		if f.Size < 0 || p.Bytes < 0 {
 			p.Bytes = -1
@@ -101,14 +119,14 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 		p.Bytes += f.Size
 	}
 	if err := checkScript(man, e.Files); err != nil {
-		return nil, err
+		return err
 	}
 	if p.Runtimes, err = a.findRuntimes(ctx, man, e.Files, o.NoDeps); err != nil {
-		return nil, err
+		return err
 	}
 	if !o.NoDeps {
-		if p.Deps, err = a.readDeps(ctx, man, pre.Open, p.Runtimes); err != nil {
-			return nil, err
+		if p.Deps, err = a.readDeps(ctx, man, open, p.Runtimes); err != nil {
+			return err
 		}
 	}
 	if !man.Remote() {
@@ -117,23 +135,20 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	}
 	box, err := a.OpenSandbox(o.Mode)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t := &trial{manifest: man, files: e.Files, values: newValues(man), box: box, grants: o.Grants, withheld: o.Withheld}
-	if _, err := t.values.take(o.Given); err != nil {
-		return nil, err
-	}
+	t := &trial{manifest: man, files: e.Files, values: v, box: box, grants: o.Grants, withheld: o.Withheld}
 	t.values.applyDefaults()
 	label := t.values.standIn()
 	p.Enforced = box.Enforced(t.policy(a))
 	p.Enforced.Sentence = label(p.Enforced.Sentence)
 	if slices.ContainsFunc(p.Fields, func(f manifest.Field) bool { return f.Secret }) {
 		if p.Store, err = a.Keys.Describe(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	p.Warnings = a.warnings(p)
-	return p, nil
+	p.Warnings = warnings(p)
+	return nil
 }
 
 // NameError says that an activation name breaks the rule for ids.
@@ -191,7 +206,7 @@ func isFetcher(command string) bool {
 
 // warnings are what a person should know and nothing refuses: what the reader
 // found odd, what is unusual about the command, what is not pinned.
-func (a *Activator) warnings(p *Plan) []string {
+func warnings(p *Plan) []string {
 	var out []string
 	if _, pinned := p.Entry.Pin(manifestName); !pinned {
 		out = append(out, "the index does not pin its manifest: it is what the marketplace's server says it is")
@@ -200,9 +215,6 @@ func (a *Activator) warnings(p *Plan) []string {
 		if d.Severity == manifest.Warning || d.Severity == manifest.Error && d.File != "" && !strings.Contains(p.Loud, d.Message) {
 			out = append(out, d.Message)
 		}
-	}
-	if a.Store.Kept(p.Name) {
-		out = append(out, fmt.Sprintf("it finds the data that was kept when an earlier %q was uninstalled", p.Name))
 	}
 	return out
 }

@@ -28,6 +28,9 @@ type Start struct {
 	// Titles are the manifest's display names of tools, by name.
 	Titles   map[string]string
 	Redactor *keystore.Redactor // strikes its secrets out
+	// Release lets a sweep at the files that it runs from. Call it when nothing runs any
+	// more; the end of this process does the same.
+	Release func()
 
 	// A local connector: what runs, where, and what it may do.
 	Box     *sandbox.Sandbox
@@ -54,15 +57,60 @@ func (e *UnpackedError) Error() string {
 // Prepare makes an activation ready to be started, in the order of launcher.md
 // section 1: its files against their pins, its secrets, parked or not, what
 // runs. It starts nothing and writes nothing but the folder of its home; it
-// takes no lock, since it is asked at every start of a client. Errors:
+// waits for no lock, since it is asked at every start of a client. The files that it
+// runs from stay until Release, also when an upgrade replaces the version. Errors:
 // *NotInstalledError, *DamagedError, *install.ChangedError, *keystore.Error (a
 // locked key store is none), *UnpackedError, *RuntimeError,
 // *sandbox.UnenforceableError.
 func (a *Activator) Prepare(ctx context.Context, name string) (*Start, error) {
-	rec, err := a.Records().Read(name)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		rec, release, err := a.hold(name)
+		if err != nil {
+			return nil, err
+		}
+		s, err := a.prepare(ctx, rec)
+		if err == nil {
+			s.Release = release
+			return s, nil
+		}
+		release()
+		now, rerr := a.Records().Read(name)
+		if try == prepareTries || rerr != nil || now.UpdatedAt.Equal(rec.UpdatedAt) {
+			return nil, err
+		} // what the record named was replaced meanwhile
 	}
+}
+
+// prepareTries bounds how often a start begins again because another command replaced
+// what it was about to use.
+const prepareTries = 3
+
+// hold reads the record of an activation and keeps the version that it names. An
+// upgrade may come between the two: what counts is what is named after the hold, see
+// install.Store.Use.
+func (a *Activator) hold(name string) (rec *record.Record, release func(), err error) {
+	if rec, err = a.Records().Read(name); err != nil {
+		return nil, nil, err
+	}
+	for {
+		if release, err = a.Store.Use(name, rec.Ref()); err != nil {
+			a.say("note: an upgrade cannot see this session: %v", err) // a full disk keeps nobody from working
+			return rec, func() {}, nil
+		}
+		now, err := a.Records().Read(name)
+		if err == nil && now.Ref() == rec.Ref() {
+			return now, release, nil
+		}
+		release()
+		if err != nil {
+			return nil, nil, err
+		}
+		rec = now
+	}
+}
+
+func (a *Activator) prepare(ctx context.Context, rec *record.Record) (*Start, error) {
+	name := rec.Name
 	m, err := a.runnable(rec)
 	if err != nil {
 		return nil, err
@@ -104,12 +152,8 @@ func (a *Activator) Prepare(ctx context.Context, name string) (*Start, error) {
 // prepareLocal settles what runs, where, with which environment, and what it
 // may do.
 func (a *Activator) prepareLocal(ctx context.Context, s *Start, t *trial) error {
-	mode := s.Record.Sandbox.Mode
-	if mode == "" {
-		mode = string(sandbox.Auto)
-	}
 	var err error
-	if t.box, err = a.OpenSandbox(mode); err != nil {
+	if t.box, err = a.OpenSandbox(modeOf(s.Record)); err != nil {
 		return err
 	}
 	if !present(t.runtimes) { // an interpreter was moved or replaced by an update of the system

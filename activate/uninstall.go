@@ -168,8 +168,9 @@ func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 			continue // a record that cannot be read may name any of them
 		}
 		var keep []int64
-		if rec != nil && rec.Vault > 0 {
-			keep = append(keep, rec.Vault)
+		if rec != nil {
+			keep = rec.Generations()
+			slices.Sort(keep)
 		}
 		if gens, gerr := a.Keys.Generations(name); gerr != nil || slices.Equal(gens, keep) {
 			continue
@@ -198,7 +199,7 @@ func (a *Activator) namedRefs() (refs map[string][]install.Ref, trees []string, 
 		if l.Err != nil {
 			return nil, nil, false, nil
 		}
-		refs[l.Name] = append(refs[l.Name], l.Record.Ref())
+		refs[l.Name] = append(refs[l.Name], l.Record.Refs()...)
 		trees = append(trees, l.Record.Trees()...)
 	}
 	return refs, trees, true, nil

@@ -7,11 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -19,7 +17,9 @@ import (
 type sweep struct {
 	store    *Store
 	inUse    map[string][]Ref
-	alive    map[string]bool // names of stage folders whose process lives
+	alive    map[string]bool            // names of stage folders whose process lives
+	running  map[string]map[string]bool // folders below work/<name> that sessions run from
+	linked   []string                   // trees that these link to
 	removed  []string
 	problems []error
 }
@@ -29,7 +29,7 @@ type sweep struct {
 // activation is gone and that no person asked to keep. inUse gives, for each activation, the
 // versions that its record names (current and previous); an activation that is not
 // in it is gone. trees are the hashes of the dependencies that the records name. What
-// a living stage may be about to use is left alone.
+// a living stage may be about to use, and what a session runs from, is left alone.
 //
 // It says what it removed, as paths below the home. Problems do not stop it: they come
 // joined in the error, beside the list. Read the records and call Sweep under the lock
@@ -44,50 +44,25 @@ func (s *Store) Sweep(ctx context.Context, inUse map[string][]Ref, trees ...stri
 		return nil, fmt.Errorf("sweeping: %w", err)
 	}
 	defer unlock()
-	w := &sweep{store: s, inUse: inUse}
-	if w.alive, err = s.liveStages(); err != nil {
+	w := &sweep{store: s, inUse: inUse, alive: map[string]bool{}, running: map[string]map[string]bool{}}
+	locks, err := s.liveLocks()
+	if err != nil {
 		return nil, fmt.Errorf("sweeping: %w", err)
 	}
+	for _, l := range locks {
+		if strings.HasPrefix(l, stagePrefix) {
+			w.alive[l] = true
+		}
+	}
+	w.used(locks)
 	w.each(workDir, w.activation)
 	w.each(connectorsDir, w.connector)
 	w.each(stateDir, w.state)
-	w.trees(trees)
+	w.trees(append(trees, w.linked...))
 	if err := errors.Join(w.problems...); err != nil {
 		return w.removed, fmt.Errorf("sweeping: %w", err)
 	}
 	return w.removed, nil
-}
-
-// liveStages names the stage folders whose lock is held, and removes the lock files
-// of dead ones.
-func (s *Store) liveStages() (map[string]bool, error) {
-	dir, err := s.top(locksDir)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	alive := map[string]bool{}
-	for _, e := range entries {
-		folder, ok := strings.CutSuffix(e.Name(), ".lock")
-		if !ok || !strings.HasPrefix(folder, stagePrefix) {
-			continue
-		}
-		file := filepath.Join(dir, e.Name())
-		unlock, free, err := atomicfile.TryLock(file)
-		if err != nil {
-			return nil, err
-		}
-		if !free {
-			alive[folder] = true
-			continue
-		}
-		s.step("sweep-lock")
-		dropLock(file, unlock)
-	}
-	return alive, nil
 }
 
 // each opens every folder of top that a connector or an activation has, and removes
@@ -172,7 +147,7 @@ func (w *sweep) activation(parent *os.Root, name string) {
 	}
 	for _, e := range entries {
 		_, ok := parseRef(name, e.Name())
-		if ok && used[e.Name()] {
+		if ok && (used[e.Name()] || w.running[name][e.Name()]) {
 			w.temps(root, e.Name())
 		} else if ok {
 			w.remove(root, path.Join(workDir, name), e.Name())

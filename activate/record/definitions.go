@@ -38,7 +38,7 @@ func OpenDefinitions(home string) Definitions { return Definitions{dir: filepath
 func (d Definitions) path(name string) string { return filepath.Join(d.dir, name+".json") }
 
 // Write stores the given definitions beside those that the present record (nil =
-// none) still names. Errors: as Read; writing.
+// none) and its previous version still name. Errors: as Read; writing.
 func (d Definitions) Write(name string, now []tooldef.Tool, present *Record) error {
 	file := definitionsFile{Schema: definitionsSchema, Definitions: map[string]json.RawMessage{}}
 	if present != nil {
@@ -46,9 +46,11 @@ func (d Definitions) Write(name string, now []tooldef.Tool, present *Record) err
 		if err != nil {
 			return err
 		}
-		for _, t := range present.Tools {
-			if def, ok := old[t.Digest]; ok {
-				file.Definitions[t.Digest] = def
+		for _, r := range present.both() {
+			for _, t := range r.Tools {
+				if def, ok := old[t.Digest]; ok {
+					file.Definitions[t.Digest] = def
+				}
 			}
 		}
 	}

@@ -66,7 +66,14 @@ type Record struct {
 	Mounts        []MountRef        `json:"mounts"`
 	InstalledAt   time.Time         `json:"installed_at"`
 	UpdatedAt     time.Time         `json:"updated_at"`
-	Previous      json.RawMessage   `json:"previous,omitempty"`
+	// Pinned says that upgrades leave it alone.
+	Pinned bool `json:"pinned,omitempty"`
+	// PassOver is the version that the user went back from: an upgrade passes over it
+	// and all before it; 0 = none.
+	PassOver manifest.Version `json:"pass_over,omitempty"`
+	// Previous is the record of the version that is kept for a rollback, without a
+	// previous one of its own; see Prior.
+	Previous json.RawMessage `json:"previous,omitempty"`
 
 	extra map[string]json.RawMessage
 }
@@ -262,6 +269,9 @@ func (r *Record) check(name string) error {
 	case r.Vault < 0:
 		return fmt.Errorf("vault generation %d is negative", r.Vault)
 	}
+	if _, err := r.Prior(); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -270,23 +280,6 @@ func (r *Record) Pins() []manifest.File {
 	out := make([]manifest.File, len(r.Files))
 	for i, f := range r.Files {
 		out[i] = manifest.File(f)
-	}
-	return out
-}
-
-// Trees names the dependency trees of a record, and those of the version that it keeps for a
-// rollback.
-func (r *Record) Trees() []string {
-	list := r.Deps
-	var previous struct {
-		Deps []DepsRef `json:"deps"`
-	}
-	if json.Unmarshal(r.Previous, &previous) == nil {
-		list = slices.Concat(list, previous.Deps)
-	}
-	var out []string
-	for _, d := range list {
-		out = append(out, d.Hash)
 	}
 	return out
 }

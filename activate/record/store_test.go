@@ -128,20 +128,50 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// TestRecordNamesItsTrees, those of the version kept for a rollback too: a sweep leaves
-// both alone.
-func TestRecordNamesItsTrees(t *testing.T) {
-	rec := &Record{Deps: []DepsRef{{Ecosystem: "npm", Hash: "one"}, {Ecosystem: "pip", Hash: "two"}}, Previous: json.RawMessage(`{"deps":[{"hash":"three"}]}`)}
-	if got := rec.Trees(); !slices.Equal(got, []string{"one", "two", "three"}) {
-		t.Errorf("trees %v", got)
+// TestRecordKeepsItsPrior: what the version kept for a rollback needs is named, so that a
+// sweep leaves it alone, and it comes back as it was.
+func TestRecordKeepsItsPrior(t *testing.T) {
+	prior := fullRecord()
+	prior.Deps = []DepsRef{{Ecosystem: "npm", Hash: "three"}}
+	rec := fullRecord()
+	rec.Version, rec.Digest, rec.Vault = 4, "fedcba9876543210", 3
+	rec.Deps = []DepsRef{{Ecosystem: "npm", Hash: "one"}, {Ecosystem: "pip", Hash: "two"}}
+	rec.Grant.Deny, rec.Pinned = []string{"t"}, true
+	rec.extra = map[string]json.RawMessage{"future": json.RawMessage(`1`)}
+	if err := rec.KeepPrior(prior); err != nil {
+		t.Fatal(err)
 	}
-	rec.Previous = nil
-	data, err := json.Marshal(rec)
+	s := Open(t.TempDir())
+	if err := s.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Read("work")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back Record
-	if err := json.Unmarshal(data, &back); err != nil || len(back.extra) != 0 || !slices.Equal(back.Trees(), []string{"one", "two"}) {
-		t.Errorf("read back %v %v, %v", back.Trees(), back.extra, err)
+	if trees := got.Trees(); !slices.Equal(trees, []string{"one", "two", "three"}) {
+		t.Errorf("trees %v", trees)
+	}
+	if gens := got.Generations(); !slices.Equal(gens, []int64{3, 2}) {
+		t.Errorf("vaults %v", gens)
+	}
+	if refs := got.Refs(); len(refs) != 2 || refs[0].Version != 4 || refs[1].Version != 3 {
+		t.Errorf("versions %v", refs)
+	}
+	back, err := got.Prior()
+	if err != nil || back == nil {
+		t.Fatal(back, err)
+	}
+	r := got.Restored(back)
+	if r.Version != 3 || r.PassOver != 4 || !r.Pinned || r.Previous != nil || r.Tools[0].Granted || string(r.extra["future"]) != "1" {
+		t.Errorf("restored %+v", r)
+	}
+	for name, text := range map[string]string{"another": `{"name":"x"}`, "no object": `7`, "no connector": `{"name":"work","auth_state":"ready"}`} {
+		got.Previous = json.RawMessage(text)
+		_ = s.Write(got)
+		var damaged *DamagedError
+		if _, err := s.Read("work"); !errors.As(err, &damaged) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -36,10 +36,18 @@ func (a *app) completeIDs(cmd *cobra.Command, args []string, prefix string) ([]s
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeNames offers what is installed.
-func (a *app) completeNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// completeNames offers what is installed, for one name.
+func (a *app) completeNames(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeMoreNames(c, args, prefix)
+}
+
+// completeMoreNames offers what is installed and not named yet.
+func (a *app) completeMoreNames(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	home, err := a.home()
-	if err != nil || len(args) > 0 {
+	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	list, err := record.Open(home).List()
@@ -48,7 +56,7 @@ func (a *app) completeNames(_ *cobra.Command, args []string, prefix string) ([]s
 	}
 	var out []string
 	for _, l := range list {
-		if strings.HasPrefix(l.Name, prefix) {
+		if strings.HasPrefix(l.Name, prefix) && !slices.Contains(args, l.Name) {
 			out = append(out, l.Name)
 		}
 	}

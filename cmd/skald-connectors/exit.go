@@ -182,6 +182,7 @@ func usageCode(err error) (int, string, bool) {
 		unsup    *activate.UnsupportedError
 		grant    *activate.GrantError
 		secret   *activate.SecretArgumentError
+		stale    *activate.StaleError
 	)
 	switch {
 	case errors.As(err, &usage):
@@ -208,6 +209,8 @@ func usageCode(err error) (int, string, bool) {
 		return exitUsage, "", true
 	case errors.As(err, &grant):
 		return exitUsage, "its tools are " + strings.Join(grant.Has, ", "), true
+	case errors.As(err, &stale):
+		return exitUsage, "run the command again to see what is there now", true
 	case errors.As(err, &secret):
 		return exitUsage, "the connector's author can use mcp_config.env for it", true
 	}
@@ -242,8 +245,14 @@ func activationCode(err error) (int, string, bool) {
 		runtime *activate.RuntimeError
 		damaged *record.DamagedError
 		bare    *activate.UnpackedError
+		back    *activate.RolledBackError
+		noPrior *activate.NoPriorError
 	)
 	switch {
+	case errors.As(err, &back):
+		return exitConnector, "nothing is lost; upgrade passes over this version until a newer one is there", true
+	case errors.As(err, &noPrior):
+		return exitNotFound, "", true
 	case errors.As(err, &bare):
 		return exitConnector, fmt.Sprintf("install them again with %s verify %s", program, bare.Name), true
 	case errors.As(err, &gone):

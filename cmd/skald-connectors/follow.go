@@ -79,6 +79,7 @@ func (s *served) renew(ctx context.Context, kill <-chan struct{}) {
 		}
 		return
 	}
+	s.start.Release()
 	s.start = start
 	s.sess.SetGrant(grantOf(start.Record))
 	if start.Parked() {
@@ -108,16 +109,37 @@ func (s *served) renewOpen() {
 		s.sess.Park(launch.Parking{State: "unauthorized", Code: launch.AuthRequired, Message: "connector " + s.name + " was uninstalled"})
 	case err != nil:
 		s.noteLine("its record cannot be read: %v", err)
-	case rec.AuthState != record.Ready:
-		s.start = &activate.Start{Record: rec, State: rec.AuthState, Redactor: s.start.Redactor}
+	case rec.AuthState != record.Ready && !s.replaced(rec):
+		s.start = &activate.Start{Record: rec, State: rec.AuthState, Redactor: s.start.Redactor, Release: s.start.Release}
 		s.sess.Park(parkingOf(s.start, nil))
 	default:
-		if !reflect.DeepEqual(grantOf(rec), grantOf(s.start.Record)) {
-			s.sess.SetGrant(grantOf(rec))
-		}
-		if rec.Vault != s.start.Record.Vault || rec.Digest != s.start.Record.Digest || !reflect.DeepEqual(rec.Env, s.start.Record.Env) {
+		s.adjust(rec)
+	}
+}
+
+// replaced tells that the record is of another version than the one that runs, and was
+// not proved yet: that is no reason to end a session of the one before.
+func (s *served) replaced(rec *record.Record) bool {
+	return rec.Digest != s.start.Record.Digest && rec.AuthState == record.Pending
+}
+
+// adjust lets through what the record says now. The definitions that count are those
+// that were accepted of the version that runs.
+func (s *served) adjust(rec *record.Record) {
+	now, was := grantOf(rec), grantOf(s.start.Record)
+	if runs := s.start.Record; rec.Digest == runs.Digest {
+		if rec.Vault != runs.Vault || !reflect.DeepEqual(rec.Env, runs.Env) {
 			s.noteLine("it has new settings; they are in force when the client starts it again")
 		}
 		s.start.Record = rec
+	} else {
+		if !s.told {
+			s.noteLine("version %s was put in place; this session goes on with %s", displayVersion(rec), displayVersion(runs))
+		}
+		s.told = true
+		now.Accepted, runs.Grant = was.Accepted, rec.Grant
+	}
+	if !reflect.DeepEqual(now, was) {
+		s.sess.SetGrant(now)
 	}
 }

@@ -268,6 +268,12 @@ func (a *app) printRecord(k *about, rec *record.Record) {
 	if e := k.entry; e != nil && e.Version > rec.Version {
 		row("update", "%s is available; %s", manifest.DisplayVersion(*e), changedFiles(rec.Pins(), e.Files))
 	}
+	if rec.Pinned {
+		row("pinned", "upgrade passes over it")
+	}
+	if prior, err := rec.Prior(); err == nil && prior != nil {
+		row("kept", "%s, for a rollback", displayVersion(prior))
+	}
 	row("from", "%s", marketName(rec.Index.URL))
 	if rec.Index.Signer != "" {
 		row("signed", "by %s", rec.Index.Signer)

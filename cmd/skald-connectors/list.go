@@ -37,7 +37,9 @@ type listLine struct {
 	Version       manifest.Version `json:"version"`
 	VersionString string           `json:"version_string"`
 	State         string           `json:"state"`
-	Update        manifest.Version `json:"update"`                // 0 = none known
+	Update        manifest.Version `json:"update"`         // 0 = none known
+	Held          string           `json:"held,omitempty"` // why upgrade passes over it
+	Pinned        bool             `json:"pinned"`
 	Unprotected   bool             `json:"unprotected"`           // it runs without a sandbox
 	TestFailed    bool             `json:"test_failed"`           // the last verify said no
 	Marketplace   string           `json:"marketplace,omitempty"` // its name, where it is a listed one
@@ -73,6 +75,12 @@ func (a *app) list(ctx context.Context) error {
 		update := ""
 		if l.Update > 0 {
 			update = fmt.Sprintf("version %d", l.Update)
+		}
+		if l.Held == heldRolledBack {
+			update += ", rolled back"
+		}
+		if l.Pinned {
+			update = strings.TrimPrefix(update+", pinned", ", ")
 		}
 		state := l.State
 		if l.Unprotected {
@@ -122,6 +130,7 @@ func describe(store *install.Store, l record.Listed) listLine {
 	}
 	r := l.Record
 	line.Connector, line.Version, line.VersionString, line.State = r.Connector, r.Version, displayVersion(r), string(r.AuthState)
+	line.Pinned = r.Pinned
 	line.Unprotected = r.Sandbox.Backend == string(sandbox.None) && !r.Remote()
 	line.TestFailed = r.Verify.Ran && !r.Verify.OK
 	if _, err := os.Stat(store.WorkDir(r.Name, r.Ref())); err != nil {
@@ -180,6 +189,7 @@ func (a *app) addMarkets(ctx context.Context, home string, listed []record.Liste
 		versions, err := ix.Versions([]string{l.Record.Connector})
 		if err == nil && versions[l.Record.Connector] > l.Record.Version {
 			lines[i].Update = versions[l.Record.Connector]
+			lines[i].Held = heldOf(l.Record, lines[i].Update)
 		}
 	}
 }

@@ -38,6 +38,9 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 	p.app.showFailure(f.Err)
 	options := []form.Option{{Value: "edit", Label: "Edit the settings"}, {Value: "retry", Label: "Try again with the same settings"},
 		{Value: "pending", Label: "Save them unverified (the connector stays parked until `verify` passes)"}, {Value: "give-up", Label: "Give up; nothing is stored"}}
+	if f.KeepsOld {
+		options = append(options[:2], form.Option{Value: "give-up", Label: "Give up; the version that is here stays"})
+	}
 	if !f.CanEdit {
 		options = options[1:]
 	}

@@ -91,6 +91,7 @@ type served struct {
 	log   io.Writer
 	up    *runningUpstream // nil while parked
 	seen  recordState
+	told  bool // that another version was put in place
 }
 
 // serve is `run`. What ends it is told as an exit code and one line.
@@ -108,6 +109,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	if s.start, err = act.Prepare(ctx, o.name); err != nil {
 		return err
 	}
+	defer func() { s.start.Release() }()
 	calls, closeJournals := s.openJournals()
 	defer closeJournals()
 	opts := s.options(calls)

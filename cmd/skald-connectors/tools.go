@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -167,8 +168,7 @@ func (a *app) showTools(name string, list []activate.Definition, fresh bool) err
 	for i, d := range list {
 		if state := lines[i].State; d.Held {
 			held = true
-			fmt.Fprintf(a.stdout, "\n%s (%s):\n", form.Clean(d.Name), state)
-			a.showDifference(d.Was, d.Now)
+			fmt.Fprintf(a.stdout, "\n%s (%s):\n%s", form.Clean(d.Name), state, difference(d.Was, d.Now))
 		}
 	}
 	if held {
@@ -177,8 +177,8 @@ func (a *app) showTools(name string, list []activate.Definition, fresh bool) err
 	return nil
 }
 
-// showDifference shows, member by member, what was accepted and what it is now.
-func (a *app) showDifference(was, now []byte) {
+// difference shows, member by member, what was accepted and what it is now.
+func difference(was, now []byte) string {
 	before, after := members(was), members(now)
 	var keys []string
 	for _, m := range []map[string]string{before, after} {
@@ -188,14 +188,30 @@ func (a *app) showDifference(was, now []byte) {
 			}
 		}
 	}
+	var b strings.Builder
 	for _, k := range keys {
 		if text, has := before[k]; has {
-			fmt.Fprintf(a.stdout, "  - %s: %s\n", k, form.Clean(text))
+			fmt.Fprintf(&b, "  - %s: %s\n", k, form.Clean(text))
 		}
 		if text, has := after[k]; has {
-			fmt.Fprintf(a.stdout, "  + %s: %s\n", k, form.Clean(text))
+			fmt.Fprintf(&b, "  + %s: %s\n", k, form.Clean(text))
 		}
 	}
+	return b.String()
+}
+
+// differences shows every tool that is not as it was accepted.
+func differences(list []activate.Definition) string {
+	var b strings.Builder
+	for _, d := range list {
+		l := lineOf(d)
+		mark := ""
+		if l.Hidden {
+			mark = ", hidden characters"
+		}
+		fmt.Fprintf(&b, "%s (%s%s):\n%s", form.Clean(d.Name), l.State, mark, difference(d.Was, d.Now))
+	}
+	return b.String()
 }
 
 // tooldefMembers are the members that a definition's digest covers (launcher.md

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate/record"
+	"skald-connectors/form"
+)
+
+func (a *app) rollbackCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rollback NAME",
+		GroupID: "main",
+		Short:   "Go back to the version from before the last upgrade",
+		Long: "rollback puts the version that the last upgrade replaced back in force, in one step and\n" +
+			"without the network. Its settings are those from before the upgrade; secrets that were\n" +
+			"renewed since stay renewed, and the connector's own data stays. upgrade passes over the\n" +
+			"version that you went back from until a newer one is there.",
+		Example:           "  skald-connectors rollback email",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeNames,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.rollback(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) rollback(ctx context.Context, name string) error {
+	act, err := a.openHome()
+	if err != nil {
+		return err
+	}
+	rec, err := act.Rollback(ctx, name)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"name": rec.Name, "version": rec.Version, "version_string": displayVersion(rec), "state": rec.AuthState, "passed_over": rec.PassOver})
+	}
+	fmt.Fprintf(a.stdout, "%s is back at %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
+	a.say("upgrade passes over version %d until a newer one is there", rec.PassOver)
+	return nil
+}
+
+func (a *app) pinCommand(pin bool) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "pin NAME",
+		Short:   "Keep an installed connector at its version",
+		Long:    "pin lets upgrade pass over a connector until unpin. A rollback is still possible.",
+		Example: "  skald-connectors pin email",
+	}
+	if !pin {
+		c.Use, c.Short, c.Long = "unpin NAME", "Let a pinned connector be upgraded again", "unpin ends what pin began."
+		c.Example = "  skald-connectors unpin email"
+	}
+	c.GroupID, c.Args, c.ValidArgsFunction = "main", cobra.ExactArgs(1), a.completeNames
+	c.RunE = func(cmd *cobra.Command, args []string) error { return a.pin(cmd.Context(), args[0], pin) }
+	return c
+}
+
+func (a *app) pin(ctx context.Context, name string, pin bool) error {
+	act, err := a.openHome()
+	if err != nil {
+		return err
+	}
+	rec, err := act.SetPinned(ctx, name, pin)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"name": rec.Name, "version": rec.Version, "pinned": rec.Pinned})
+	}
+	fmt.Fprintln(a.stdout, pinText(rec))
+	return nil
+}
+
+func pinText(rec *record.Record) string {
+	if rec.Pinned {
+		return fmt.Sprintf("%s is pinned to %s.", rec.Name, form.Clean(displayVersion(rec)))
+	}
+	return fmt.Sprintf("%s is not pinned; upgrades are put in place.", rec.Name)
+}

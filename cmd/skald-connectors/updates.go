@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/activate/record"
+	"skald-connectors/fetch"
+	"skald-connectors/form"
+	"skald-connectors/manifest"
+)
+
+// Why a version that is there is not put in place.
+const (
+	heldPinned     = "pinned"
+	heldRolledBack = "rolled_back"
+)
+
+// update is one activation whose marketplace has a greater version.
+type update struct {
+	rec   *record.Record
+	shop  *shop
+	entry manifest.Entry
+	held  string // heldPinned or heldRolledBack; "" = it can be put in place
+}
+
+// updates is what asking the marketplaces of a set of activations gave.
+type updates struct {
+	found  []update
+	failed []failed
+}
+
+// failed is what could not be done for one activation.
+type failed struct {
+	name string
+	err  error
+}
+
+// findUpdates asks the marketplace that each activation came from. With --index only
+// those of that marketplace are looked at. What cannot be asked hides nothing else.
+func (a *app) findUpdates(ctx context.Context, home string, listed []record.Listed, mode fetch.Freshness) *updates {
+	u := &updates{}
+	shops := map[string]*shop{}
+	errs := map[string]error{}
+	for _, l := range listed {
+		if l.Err != nil {
+			u.failed = append(u.failed, failed{l.Name, l.Err})
+			continue
+		}
+		from := l.Record.Index.URL
+		if _, asked := shops[from]; !asked && errs[from] == nil {
+			shops[from], errs[from] = a.updateShop(ctx, home, from, mode)
+		}
+		err := errs[from]
+		if err == nil && shops[from] != nil {
+			err = u.look(shops[from], l.Record)
+		}
+		if err != nil {
+			u.failed = append(u.failed, failed{l.Name, err})
+		}
+	}
+	return u
+}
+
+// updateShop opens the marketplace of an activation; nil where --index names another.
+func (a *app) updateShop(ctx context.Context, home, location string, mode fetch.Freshness) (*shop, error) {
+	if a.indexFlag == "" || a.indexFlag == location {
+		return a.readShop(ctx, home, location, mode)
+	}
+	named, err := a.marketplace(a.indexFlag, home)
+	if err != nil || named.Location() != location {
+		return nil, err
+	}
+	return a.readShop(ctx, home, location, mode)
+}
+
+// look compares one activation with its entry. A connector that its marketplace has no
+// longer is no failure: what is installed goes on.
+func (u *updates) look(s *shop, rec *record.Record) error {
+	e, err := s.index.Lookup(rec.Connector)
+	var gone *fetch.NotFoundError
+	if errors.As(err, &gone) {
+		return nil
+	}
+	if err != nil || e.Version <= rec.Version {
+		return err
+	}
+	u.found = append(u.found, update{rec: rec, shop: s, entry: e, held: heldOf(rec, e.Version)})
+	return nil
+}
+
+// heldOf says why an upgrade passes over a version; "" = it does not.
+func heldOf(rec *record.Record, v manifest.Version) string {
+	switch {
+	case rec.Pinned:
+		return heldPinned
+	case v <= rec.PassOver:
+		return heldRolledBack
+	}
+	return ""
+}
+
+// heldText says why a version is not put in place, and what to do about it.
+func (u *update) heldText() string {
+	switch u.held {
+	case heldPinned:
+		return "pinned"
+	case heldRolledBack:
+		return "rolled back"
+	}
+	return ""
+}
+
+func (a *app) outdatedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "outdated",
+		GroupID: "find",
+		Short:   "List what has a newer version",
+		Long: "outdated asks the marketplace that each installed connector came from, and lists those\n" +
+			"with a greater version there. A pinned connector and a version that was rolled back from\n" +
+			"are listed and marked: upgrade passes over them.",
+		Example: "  skald-connectors outdated\n  skald-connectors outdated --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.outdated(cmd.Context()) },
+	}
+}
+
+// outdatedLine is one connector as outdated prints it.
+type outdatedLine struct {
+	Name            string           `json:"name"`
+	Connector       string           `json:"connector"`
+	Version         manifest.Version `json:"version"`
+	VersionString   string           `json:"version_string"`
+	Available       manifest.Version `json:"available"`
+	AvailableString string           `json:"available_string"`
+	Released        string           `json:"released"`
+	Index           string           `json:"index"`
+	Held            string           `json:"held,omitempty"`
+}
+
+func lineOfUpdate(u update) outdatedLine {
+	return outdatedLine{
+		Name: u.rec.Name, Connector: u.rec.Connector, Version: u.rec.Version, VersionString: displayVersion(u.rec),
+		Available: u.entry.Version, AvailableString: manifest.DisplayVersion(u.entry), Released: u.entry.ReleaseDate,
+		Index: u.shop.index.Location(), Held: u.held,
+	}
+}
+
+func (a *app) outdated(ctx context.Context) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	listed, err := record.Open(home).List()
+	if err != nil {
+		return err
+	}
+	u := a.findUpdates(ctx, home, listed, fetch.Cached)
+	lines, rows := []outdatedLine{}, [][]string{}
+	for _, x := range u.found {
+		l := lineOfUpdate(x)
+		lines = append(lines, l)
+		rows = append(rows, []string{l.Name, l.Connector, l.VersionString, l.AvailableString, l.Released, x.heldText()})
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"outdated": lines, "failed": failures(u.failed)})
+	}
+	for _, f := range u.failed {
+		a.say("%s: %v", f.name, f.err)
+	}
+	switch {
+	case len(listed) == 0:
+		a.say("nothing is installed")
+	case len(rows) == 0 && len(u.failed) == 0:
+		a.say("everything is up to date")
+	case len(rows) > 0:
+		return table(a.stdout, []string{"NAME", "CONNECTOR", "VERSION", "AVAILABLE", "RELEASED", ""}, rows)
+	}
+	return nil
+}
+
+func failures(list []failed) []failure {
+	out := []failure{}
+	for _, f := range list {
+		out = append(out, failure{Name: f.name, Error: form.Clean(f.err.Error())})
+	}
+	return out
+}
+
+// someFailed is the end of a command that went on after a failure: the first decides.
+func (a *app) someFailed(list []failed, total int, what string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if first := list[0].err; classifyOnly(first) == exitInterrupted {
+		return first
+	}
+	a.json = false // the one document is out, and every error is said
+	return &exitError{classifyOnly(list[0].err), fmt.Errorf("%d of %s %s", len(list), plural(total, "connector", "connectors"), what)}
+}
