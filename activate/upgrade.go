@@ -118,9 +118,6 @@ func (e *StaleError) Error() string {
 // *RolledBackError. Where another process did the same meanwhile, its record is the
 // answer.
 func (a *Activator) Upgrade(ctx context.Context, r UpgradeRequest) (out *Upgraded, err error) {
-	if _, err := a.Sweep(ctx); err != nil {
-		a.say("clearing what earlier commands left: %v", err)
-	}
 	err = a.onRecord(ctx, r.Plan.Name, func(present *record.Record) error {
 		switch was := r.Plan.Present; {
 		case present.Connector != was.Connector:

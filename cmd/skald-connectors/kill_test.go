@@ -3,12 +3,17 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"skald-connectors/activate/record"
 )
 
 // bench is one home that programs are run on, as separate processes.
@@ -125,31 +130,6 @@ func (b *bench) state() string {
 
 var installMail = []string{"install", "mail", "--yes", "--set", "MAIL_HOST=h", "--secret-file"}
 
-// TestKillAtEveryStep kills the program as kill -9 does before each step of
-// install, configure and uninstall. Afterwards there is the old state or the
-// new one, and the next command cleans up and works.
-func TestKillAtEveryStep(t *testing.T) {
-	probe := newBench(t)
-	install := append(slices.Clone(installMail), "MAIL_PASSWORD="+filepath.Join(probe.dir, "pw"))
-	installSteps := probe.steps(install...)
-	clean := probe.state()
-	configureSteps := probe.steps("configure", "mail", "--set", "MAIL_PORT=143")
-	uninstallSteps := probe.steps("uninstall", "mail")
-	t.Logf("install: %v\nconfigure: %v\nuninstall: %v", installSteps, configureSteps, uninstallSteps)
-	if len(installSteps) < 6 || len(configureSteps) < 3 || len(uninstallSteps) < 3 {
-		t.Fatal("there are fewer steps than the flows have; the hook is not called")
-	}
-	for _, step := range installSteps {
-		t.Run("install/"+step, func(t *testing.T) { t.Parallel(); killInstall(t, step, clean) })
-	}
-	for _, step := range configureSteps {
-		t.Run("configure/"+step, func(t *testing.T) { t.Parallel(); killConfigure(t, step) })
-	}
-	for _, step := range uninstallSteps {
-		t.Run("uninstall/"+step, func(t *testing.T) { t.Parallel(); killUninstall(t, step) })
-	}
-}
-
 func (b *bench) kill(step string, args ...string) {
 	b.t.Helper()
 	if code, _, errs := b.run([]string{"SKALD_TEST_KILL_AT=" + step}, args...); code != -1 {
@@ -157,58 +137,200 @@ func (b *bench) kill(step string, args ...string) {
 	}
 }
 
-func killInstall(t *testing.T, step, clean string) {
-	b := newBench(t)
-	install := append(slices.Clone(installMail), "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"))
-	b.kill(step, install...)
-	if strings.Contains(b.must("list"), "mail") { // killed after the commit: the new state
-		b.must("verify", "mail")
-		b.must("uninstall", "mail")
+// kinds leaves one step of each kind: "stage-file a" and "stage-file b" are the same.
+func kinds(steps []string) (out []string) {
+	seen := map[string]bool{}
+	for _, s := range steps {
+		kind, _, _ := strings.Cut(s, " ")
+		if !seen[kind] {
+			out = append(out, s)
+		}
+		seen[kind] = true
 	}
-	b.must(install...)
-	b.must("verify", "mail")
-	if got := b.state(); got != clean {
-		t.Errorf("after a kill at %q and another install there is\n%s\n\nwant\n%s", step, got, clean)
+	return out
+}
+
+// clone is a bench with a copy of the home, on the same marketplace.
+func (b *bench) clone(t *testing.T) *bench {
+	t.Helper()
+	c := &bench{t: t, dir: t.TempDir(), self: b.self}
+	if text, err := exec.Command("cp", "-a", filepath.Join(b.dir, "home"), filepath.Join(b.dir, "pw"), c.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	c.env = append(slices.Clone(b.env), "HOME="+c.dir, "SKALD_CONNECTORS_HOME="+filepath.Join(c.dir, "home"))
+	return c
+}
+
+// bump publishes a greater version of a connector.
+func (b *bench) bump(id string) {
+	b.t.Helper()
+	market := filepath.Join(b.dir, "market")
+	if err := errors.Join(bump(market, id), compileMarket(market)); err != nil {
+		b.t.Fatal(err)
 	}
 }
 
-func killConfigure(t *testing.T, step string) {
-	b := newBench(t)
-	b.must(append(slices.Clone(installMail), "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"))...)
-	b.kill(step, "configure", "mail", "--set", "MAIL_PORT=143")
-	if out := b.must("verify", "mail"); !strings.Contains(out, "h:993") && !strings.Contains(out, "h:143") {
-		t.Errorf("neither the old nor the new settings: %s", out)
+// mail says what is there of the activation: "none", or its version and port.
+func (b *bench) mail() string {
+	b.t.Helper()
+	rec, err := record.Open(filepath.Join(b.dir, "home")).Read("mail")
+	var gone *record.NotInstalledError
+	switch {
+	case errors.As(err, &gone):
+		return "none"
+	case err != nil:
+		b.t.Fatal(err)
 	}
-	b.must("configure", "mail", "--set", "MAIL_PORT=587")
-	if out := b.must("verify", "mail"); !strings.Contains(out, "h:587") {
-		t.Errorf("the next configure did not hold: %s", out)
-	}
-	b.must("install", "plain", "--yes") // sweeps
-	if vaults, _ := filepath.Glob(filepath.Join(b.dir, "home", "keystore", "mail.*.age")); len(vaults) != 1 {
-		t.Errorf("vaults left: %v", vaults)
-	}
+	return fmt.Sprintf("version %d, port %s", rec.Version, rec.Env["MAIL_PORT"])
 }
 
-func killUninstall(t *testing.T, step string) {
-	b := newBench(t)
-	b.must("install", "plain", "--yes")
-	before := b.withoutTops()
-	install := append(slices.Clone(installMail), "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"))
-	b.must(install...)
-	session := filepath.Join(b.dir, "home", "state", "mail", "state", "session") // the connector's own data
+// killFlow is a command that is killed at every step, on a copy of a home.
+type killFlow struct {
+	name     string
+	from     *bench
+	args     []string
+	old, new string // what mail says before and after
+	again    []int  // exit codes of the same command after the kill
+}
+
+// killFlows prepares the homes: empty, with version 1, with version 2 there, upgraded.
+func killFlows(t *testing.T) []killFlow {
+	empty, one := newBench(t), newBench(t)
+	if err := os.Mkdir(filepath.Join(empty.dir, "home"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	install := slices.Concat(installMail, []string{"MAIL_PASSWORD=" + filepath.Join(one.dir, "pw")})
+	one.must(install...)
+	session := filepath.Join(one.dir, "home", "state", "mail", "state", "session") // the connector's own data
 	if err := os.WriteFile(session, []byte("s"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.kill(step, "uninstall", "mail")
-	if strings.Contains(b.must("list"), "mail") { // killed before the commit: the old state
-		b.must("verify", "mail")
-		b.must("uninstall", "mail")
-	} else {
-		b.must("install", "plain", "--as", "sweeper", "--yes")
-		b.must("uninstall", "sweeper")
+	two := newBench(t) // the records of one name the marketplace of one, so two gets its own
+	two.must(install...)
+	two.bump("mail")
+	upgraded := two.clone(t)
+	upgraded.must("upgrade", "mail", "--yes")
+	const v1, v2 = "version 1, port 993", "version 2, port 993"
+	return []killFlow{
+		{"install", empty, install, "none", v1, []int{0, 2}},
+		{"configure", one, []string{"configure", "mail", "--set", "MAIL_PORT=143"}, v1, "version 1, port 143", []int{0}},
+		{"upgrade", two, []string{"upgrade", "mail", "--yes"}, v1, v2, []int{0}},
+		{"rollback", upgraded, []string{"rollback", "mail"}, v2, v1, []int{0, 4}},
+		{"uninstall", one, []string{"uninstall", "mail"}, v1, "none", []int{0, 4}},
 	}
-	b.must("verify", "plain")
-	if got := b.withoutTops(); got != before {
-		t.Errorf("after a kill at %q there is\n%s\n\nwant\n%s", step, got, before)
+}
+
+// TestKillAtEveryStep kills the program as kill -9 does before each step of every command
+// that changes an activation. Afterwards there is the old state or the new one, what is
+// there runs, the same command then comes to its end, and nothing is left over. The
+// outcomes are the table of docs/upgrading.md.
+func TestKillAtEveryStep(t *testing.T) {
+	var mu sync.Mutex
+	outcome := map[string]string{}
+	var order []string
+	t.Run("kill", func(t *testing.T) {
+		for _, f := range killFlows(t) {
+			clean := f.from.clone(t)
+			steps := kinds(clean.steps(f.args...))
+			if len(steps) < 3 {
+				t.Fatalf("%s has the steps %v only; the hook is not called", f.name, steps)
+			}
+			clean.must("upgrade", "--all", "--yes") // sweeps
+			want := clean.state()
+			for _, step := range steps {
+				kind, _, _ := strings.Cut(step, " ")
+				row := f.name + " | " + kind
+				order = append(order, row)
+				t.Run(f.name+"/"+step, func(t *testing.T) {
+					t.Parallel()
+					was := killAndGoOn(t, f, step, want)
+					mu.Lock()
+					defer mu.Unlock()
+					outcome[row] = was
+				})
+			}
+		}
+	})
+	var table strings.Builder
+	for _, row := range order {
+		fmt.Fprintf(&table, "| %s | %s |\n", row, outcome[row])
+	}
+	checkTable(t, table.String())
+}
+
+// killAndGoOn says what is there after a kill: old or new.
+func killAndGoOn(t *testing.T, f killFlow, step, want string) string {
+	b := f.from.clone(t)
+	b.kill(step, f.args...)
+	was := "old"
+	switch now := b.mail(); now {
+	case f.new:
+		was = "new"
+	case f.old:
+	default:
+		t.Errorf("after a kill at %q there is %q, neither %q nor %q", step, now, f.old, f.new)
+	}
+	if b.mail() != "none" {
+		b.must("call", "mail", "echo", `{"text":"it runs"}`)
+	}
+	if code, _, errs := b.run(nil, f.args...); !slices.Contains(f.again, code) {
+		t.Errorf("after a kill at %q the same command ends with %d\n%s", step, code, errs)
+	}
+	b.must("upgrade", "--all", "--yes") // sweeps
+	if now := b.mail(); now != f.new {
+		t.Errorf("after a kill at %q and the same again there is %q", step, now)
+	}
+	if got := withoutSession(b.state()); got != withoutSession(want) {
+		t.Errorf("after a kill at %q and the same again there is\n%s\n\nwant\n%s", step, got, want)
+	}
+	vaults, _ := filepath.Glob(filepath.Join(b.dir, "home", "keystore", "mail.*.age"))
+	most := map[string]int{"upgrade": 2, "uninstall": 0}
+	if limit, special := most[f.name]; special && len(vaults) > limit || !special && len(vaults) != 1 {
+		t.Errorf("vaults left: %v", vaults)
+	}
+	return was
+}
+
+// withoutSession leaves out what a call wrote.
+func withoutSession(state string) string {
+	var lines []string
+	for line := range strings.SplitSeq(state, "\n") {
+		if top, _, _ := strings.Cut(line, "/"); top != "logs" && top != "calls" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+var updateDocs = flag.Bool("update", false, "write generated tables into docs")
+
+// checkTable holds a generated table against docs/upgrading.md.
+func checkTable(t *testing.T, table string) {
+	t.Helper()
+	path := filepath.Join("..", "..", "docs", "upgrading.md")
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "| command | killed before | state |\n|---|---|---|\n"
+	before, rest, found := strings.Cut(string(doc), head)
+	if !found {
+		t.Fatalf("%s has no table of kills", path)
+	}
+	var now strings.Builder
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		now.WriteString(line)
+	}
+	switch {
+	case now.String() == table:
+	case *updateDocs:
+		if err := os.WriteFile(path, []byte(before+head+table+rest[now.Len():]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s has another table of kills; go test -run TestKillAtEveryStep -update writes\n%s", path, table)
 	}
 }

@@ -148,6 +148,10 @@ func copyMarket(from, to string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
 	}
+	return compileMarket(to)
+}
+
+func compileMarket(to string) error {
 	var out strings.Builder
 	code := runWith(context.Background(), []string{"catalog", "compile", to}, nil, strings.NewReader(""), &out, &out, hooks{now: time.Now})
 	if code != exitDone {
@@ -223,16 +227,30 @@ func cmdMode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// bump CONNECTOR: raises its version to 2 and compiles the marketplace.
+// bump CONNECTOR: raises its version by one and compiles the marketplace.
 func cmdBump(ts *testscript.TestScript, neg bool, args []string) {
-	for _, file := range []string{"fragment.json", "connector.json"} {
-		path := filepath.Join(ts.Getenv("WORK"), "market", args[0], file)
-		data, err := os.ReadFile(path)
-		ts.Check(err)
-		text := strings.ReplaceAll(strings.ReplaceAll(string(data), `"version": 1`, `"version": 2`), "1.0.0", "2.0.0")
-		ts.Check(os.WriteFile(path, []byte(text), 0o600))
-	}
+	ts.Check(bump(filepath.Join(ts.Getenv("WORK"), "market"), args[0]))
 	ts.Check(ts.Exec(program, "catalog", "compile", filepath.Join(ts.Getenv("WORK"), "market")))
+}
+
+// bump raises the version of a connector in a marketplace tree by one.
+func bump(market, id string) error {
+	for _, file := range []string{"fragment.json", "connector.json"} {
+		path := filepath.Join(market, id, file)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for v := 8; v > 0; v-- {
+			old, now := strconv.Itoa(v), strconv.Itoa(v+1)
+			text := strings.ReplaceAll(string(data), `"version": `+old, `"version": `+now)
+			data = []byte(strings.ReplaceAll(text, `"`+old+`.0.0"`, `"`+now+`.0.0"`))
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exitcode CODE COMMAND…: the command ends with exactly this code.

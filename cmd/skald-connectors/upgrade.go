@@ -120,6 +120,9 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 	if o.dryRun {
 		return u.reportPlans()
 	}
+	if _, err := act.Sweep(ctx); err != nil {
+		a.say("clearing what earlier commands left: %v", err)
+	}
 	if err := u.agreeAll(ctx); err != nil {
 		return err
 	}
