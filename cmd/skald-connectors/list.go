@@ -72,16 +72,6 @@ func (a *app) list(ctx context.Context) error {
 	}
 	rows := make([][]string, len(lines))
 	for i, l := range lines {
-		update := ""
-		if l.Update > 0 {
-			update = fmt.Sprintf("version %d", l.Update)
-		}
-		if l.Held == heldRolledBack {
-			update += ", rolled back"
-		}
-		if l.Pinned {
-			update = strings.TrimPrefix(update+", pinned", ", ")
-		}
 		state := l.State
 		if l.Unprotected {
 			state += ", no sandbox"
@@ -92,7 +82,7 @@ func (a *app) list(ctx context.Context) error {
 		if l.Revoked != "" {
 			state = "REVOKED"
 		}
-		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, update, strings.Join(l.Mounts, ", "), l.Marketplace}
+		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, l.updateText(), strings.Join(l.Mounts, ", "), l.Marketplace}
 	}
 	header := []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE", "MOUNTED IN", "FROM"}
 	if oneMarket(lines) {
@@ -110,6 +100,21 @@ func (a *app) list(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// updateText is what list says of a newer version, and of upgrades that pass over it.
+func (l *listLine) updateText() string {
+	var words []string
+	if l.Update > 0 {
+		words = append(words, fmt.Sprintf("version %d", l.Update))
+	}
+	if l.Held == heldRolledBack {
+		words = append(words, "rolled back")
+	}
+	if l.Pinned {
+		words = append(words, "pinned")
+	}
+	return strings.Join(words, ", ")
 }
 
 // oneMarket tells whether everything came from one marketplace.
