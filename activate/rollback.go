@@ -88,7 +88,7 @@ func (a *Activator) rollback(ctx context.Context, present *record.Record) (*reco
 
 // priorTrial sets the earlier version up as it was; nothing of it is started.
 func (a *Activator) priorTrial(ctx context.Context, present, next *record.Record) (*trial, error) {
-	m, err := a.Manifest(next)
+	m, err := a.runnable(next)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald-connectors/activate"
 	"skald-connectors/activate/record"
 	"skald-connectors/form"
 )
@@ -32,9 +31,6 @@ func (a *app) rollback(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.backRevoked(act, name); err != nil {
-		return err
-	}
 	rec, err := act.Rollback(ctx, name)
 	if err != nil {
 		return err
@@ -45,25 +41,6 @@ func (a *app) rollback(ctx context.Context, name string) error {
 	fmt.Fprintf(a.stdout, "%s is back at %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
 	a.say("upgrade passes over version %d until a newer one is there", rec.PassOver)
 	return nil
-}
-
-// backRevoked refuses to go back to a version that its marketplace took back: it would
-// not run. It asks no network.
-func (a *app) backRevoked(act *activate.Activator, name string) error {
-	rec, err := act.Records().Read(name)
-	if err != nil {
-		return err
-	}
-	prior, err := rec.Prior()
-	if err != nil || prior == nil || prior.Index.URL == "" {
-		return err
-	}
-	m, err := a.marketplace(prior.Index.URL, act.Home)
-	if err != nil {
-		a.say("note: %v", err) // nothing is known of it, and going back needs no marketplace
-		return nil
-	}
-	return revoked(m, prior)
 }
 
 func (a *app) pinCommand(pin bool) *cobra.Command {
