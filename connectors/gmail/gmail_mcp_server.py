@@ -30,6 +30,7 @@ MAX_LABELS = 500             # listed
 MAX_SAVED = 50 << 20         # bytes of an attachment; Gmail receives messages of 50 MB
 MAX_MESSAGE = 64 << 20       # bytes of the JSON of a message or thread with its texts
 SMALL = 4 << 20              # bytes of a message that is sent in one request
+SYSTEM = ("INBOX", "UNREAD", "STARRED", "IMPORTANT", "SENT", "DRAFT", "SPAM", "TRASH")
 SHOWN = ["From", "To", "Cc", "Reply-To", "Subject", "Date", "Message-ID", "In-Reply-To"]
 
 
@@ -65,8 +66,8 @@ class Gmail:
 
     def _label_ids(self, names):
         """Return the ids of labels given by name or id."""
-        if not names:
-            return []
+        if all(name in SYSTEM or name.startswith("CATEGORY_") for name in names or ()):
+            return list(names or ())  # no label of the user's can have these names
         labels, out = self._labels(), []
         for name in names:
             exact = [x["id"] for x in labels if name in (x["id"], x.get("name"))]

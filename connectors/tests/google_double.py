@@ -2,14 +2,17 @@
 
     python3 connectors/tests/google_double.py
 
-prints one JSON line {"url", "token_uri", "credential", "email"} and runs until its input
-ends. Paths, field names, status codes and error bodies are those of the public reference
+prints one JSON line {"url", "auth_uri", "token_uri", "revoke_uri", "client_id",
+"client_secret", "credential", "email"} and runs until its input ends; it grants every
+consent at once. With an address as its argument it is the browser that goes there. Paths, field names, status codes and error bodies are those of the public reference
 (developers.google.com: gmail/api, calendar/api, drive/api, identity/protocols/oauth2).
 Every request but those for a token needs an access token that this server gave out, with
 a scope that the method accepts. Tests can put failures in the way (fail) and look at what
 was asked (requests).
 """
 
+import base64
+import hashlib
 import http.server
 import json
 import re
@@ -18,6 +21,7 @@ import sys
 import threading
 import time
 import urllib.parse
+import urllib.request
 
 EMAIL = "ada@example.test"
 CLIENT_ID, CLIENT_SECRET = "1234-double.apps.googleusercontent.com", "GOCSPX-double-secret"
@@ -91,7 +95,7 @@ class Double:
         self.tokens, self.refreshes, self.scopes = {}, 0, list(ALL_SCOPES)
         self.refresh_token = "1//double-" + secrets.token_hex(12)
         self.expires_in, self.extra, self.token_answers = 3599, {}, []
-        self.requests, self.failures, self.disabled, self.sessions = [], [], set(), {}
+        self.requests, self.failures, self.disabled, self.sessions, self.codes = [], [], set(), {}, {}
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
         self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
@@ -187,8 +191,13 @@ class Double:
 
     def _answer(self, line, path, query, headers, data):
         with self.lock:
+            form = dict(urllib.parse.parse_qsl(data.decode("ascii"))) if line in ("POST /token", "POST /revoke") else {}
             if line == "POST /token":
-                return self._token(dict(urllib.parse.parse_qsl(data.decode("ascii"))))
+                return self._token(form)
+            if line == "POST /revoke":
+                return self._revoke(form.get("token", query.get("token", [""])[0]))
+            if line == "GET /auth":
+                return self._consent({k: v[0] for k, v in query.items()})
             method, upload = line.split(" ")[0], path.startswith("/upload/")
             for service in self.services:
                 if path[7:].startswith(service.prefix) if upload else path.startswith(service.prefix):
@@ -229,6 +238,8 @@ class Double:
             return self.token_answers.pop(0)
         if (form.get("client_id"), form.get("client_secret")) != (CLIENT_ID, CLIENT_SECRET):
             return 401, {}, {"error": "invalid_client", "error_description": "The OAuth client was not found."}
+        if form.get("grant_type") == "authorization_code":
+            return self._exchange(form)
         if form.get("grant_type") != "refresh_token":
             return 400, {}, {"error": "unsupported_grant_type", "error_description": "Invalid grant_type: "}
         if form.get("refresh_token") != self.refresh_token:
@@ -236,6 +247,37 @@ class Double:
         out = {"access_token": self.give_token(), "expires_in": self.expires_in, "scope": " ".join(self.scopes),
                "token_type": "Bearer"}
         return 200, {}, {k: v for k, v in dict(out, **self.extra).items() if v is not None}
+
+    # -- sign-in: a consent page on which everything is ticked already
+
+    def _consent(self, asked):
+        back = urllib.parse.urlsplit(asked.get("redirect_uri", ""))
+        if asked.get("client_id") != CLIENT_ID or back.hostname not in ("127.0.0.1", "localhost", "::1"):
+            return 400, {"Content-Type": "text/html"}, b"<h1>Error 400: redirect_uri_mismatch</h1>"
+        if asked.get("response_type") != "code" or asked.get("code_challenge_method") != "S256":
+            return 400, {"Content-Type": "text/html"}, b"<h1>Error 400: invalid_request</h1>"
+        code, scopes = "4/double-" + secrets.token_hex(12), asked.get("scope", "").split()
+        self.codes[code] = asked, scopes
+        answer = urllib.parse.urlencode({"state": asked.get("state", ""), "code": code, "scope": " ".join(scopes)})
+        return 302, {"Location": asked["redirect_uri"] + "?" + answer}, b""
+
+    def _exchange(self, form):
+        asked, scopes = self.codes.pop(form.get("code"), ({}, []))
+        proof = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode("ascii")).digest()).decode().rstrip("=")
+        if not asked or proof != asked["code_challenge"] or form.get("redirect_uri") != asked["redirect_uri"]:
+            return 400, {}, {"error": "invalid_grant", "error_description": "Malformed auth code."}
+        self.scopes = scopes
+        out = {"access_token": self.give_token(), "expires_in": 3599, "scope": " ".join(scopes), "token_type": "Bearer"}
+        if asked.get("access_type") == "offline":
+            out["refresh_token"] = self.refresh_token
+        return 200, {}, out
+
+    def _revoke(self, token):
+        if token != self.refresh_token and token not in self.tokens:
+            return 400, {}, {"error": "invalid_token", "error_description": "Token expired or revoked"}
+        self.tokens.clear()
+        self.refresh_token = "1//double-" + secrets.token_hex(12)
+        return 200, {}, {}
 
     # -- resumable uploads
 
@@ -277,10 +319,14 @@ def page(items, query, default, most, field="maxResults"):
 
 
 def main():
+    if len(sys.argv) > 1:
+        urllib.request.urlopen(sys.argv[1], timeout=30).read()
+        return
     from google_helpers import everything
     double = Double(*everything())
-    print(json.dumps({"url": double.url, "token_uri": double.url + "/token", "credential": json.loads(double.credential()),
-                      "email": EMAIL}), flush=True)
+    print(json.dumps({"url": double.url, "auth_uri": double.url + "/auth", "token_uri": double.url + "/token",
+                      "revoke_uri": double.url + "/revoke", "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET,
+                      "credential": json.loads(double.credential()), "email": EMAIL}), flush=True)
     sys.stdin.read()
     double.close()
 
