@@ -210,7 +210,7 @@ func newRecord(r Request) *record.Record {
 	m, ix := r.Bundle.Manifest(), r.Bundle.Index()
 	return &record.Record{
 		Name: r.Plan.Name, Connector: m.ID, VersionString: m.VersionString,
-		Index: record.IndexRef{URL: ix.Location(), Digest: ix.Digest(), Signer: strings.Join(ix.Trust().Signers, ",")}, Files: pinsOf(r.Bundle.Files()),
+		Index: record.IndexRef{URL: ix.Location(), Digest: ix.Digest(), Signer: strings.Join(ix.Trust().Signers, ","), Expired: ix.Trust().Expired}, Files: pinsOf(r.Bundle.Files()),
 		Type: m.Type, Scope: m.Scope,
 		Auth:      authRef(m.Auth),
 		MCPConfig: serverRef(m.Server), Grant: r.Grant, Sandbox: record.SandboxRef{Mode: r.Mode}, Mounts: []record.MountRef{},

@@ -26,6 +26,10 @@ import (
 type Options struct {
 	// Location is an https URL (http on loopback, or with AllowHTTP), a folder (a path or a file: URL), or "builtin".
 	Location string
+	// BundleFile is a bundle file in place of a Location: the marketplace is the one that it names, and is not asked.
+	BundleFile string
+	// AllowExpired takes the index of a bundle file although it has run out.
+	AllowExpired bool
 	// Builtin is the tree behind "builtin", with connectors.json at its top.
 	Builtin fs.FS
 	// CacheDir is the cache folder; it is made (0700) when something is stored.
@@ -103,7 +107,13 @@ func Open(o Options) (*Marketplace, error) {
 		o.UserAgent = "skald-connectors"
 	}
 	note := serialised(o.Progress)
-	src, err := openSource(o, note)
+	var src source
+	var err error
+	if o.BundleFile != "" {
+		src, err = newTarSource(o, note)
+	} else {
+		src, err = openSource(o, note)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening marketplace: %w", err)
 	}

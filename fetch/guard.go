@@ -29,10 +29,14 @@ type Trust struct {
 	Issued, Expires  time.Time
 	// Builtin: it came inside this program, and is vouched for as the program is.
 	Builtin bool
+	// Bundled: it is from a bundle file.
+	Bundled bool
 	// Ignored: it calls itself signed, and no key of this marketplace is pinned, so nobody judged that.
 	Ignored bool
 	// Stale says why a signed index is no longer good; nil: it is. Nothing is installed from a stale one.
 	Stale error
+	// Expired: it has run out and was taken all the same, from a bundle file, because the user said so.
+	Expired bool
 
 	revoked []trust.Revocation
 }
@@ -77,7 +81,11 @@ func (m *Marketplace) remembered() (*trust.State, error) {
 			return nil, fmt.Errorf("the keys that this program has of %s: %w", location, err)
 		}
 	}
-	return trust.Begin(stored, location, pinned, built), nil
+	s := trust.Begin(stored, location, pinned, built)
+	if _, bundled := m.src.(*tarSource); s != nil && bundled && m.o.AllowExpired {
+		s.Forgive()
+	}
+	return s, nil
 }
 
 func pinnedKeys(o Options) (*trust.Keys, error) {
@@ -324,7 +332,7 @@ func (g *guard) known(p *pointer, ix *Index) (*pointer, *Index) {
 func (g *guard) vouch(ix *Index) {
 	f := g.state.Floor
 	ix.trust = Trust{Signed: true, Signers: slices.Clone(f.Signers), KeysVersion: f.KeysVersion, Seq: f.Seq, Issued: f.Issued, Expires: f.Expires,
-		Stale: g.here(g.state.Current(g.m.o.Now())), revoked: f.Revoked}
+		Stale: g.here(g.state.Current(g.m.o.Now())), Expired: g.state.Forgiven(g.m.o.Now()), revoked: f.Revoked}
 }
 
 // confirm judges an index that the marketplace still has: new keys want a new index, and an old one stays old.

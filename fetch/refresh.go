@@ -70,7 +70,8 @@ func (m *Marketplace) cached(g *guard) (*pointer, *Index, error) {
 // unsigned is what is known of an index that no signature vouches for. Without a folder to remember in, nobody asks.
 func (m *Marketplace) unsigned(says bool) Trust {
 	builtin := m.Location() == "builtin"
-	return Trust{Builtin: builtin, Ignored: says && !builtin && m.o.TrustDir != ""}
+	_, bundled := m.src.(*tarSource)
+	return Trust{Builtin: builtin && !bundled, Bundled: bundled, Ignored: says && !builtin && m.o.TrustDir != ""}
 }
 
 // isFresh tells whether the cached index needs no question. One from the future is not: a clock was wrong.
@@ -110,7 +111,7 @@ func (m *Marketplace) refresh(ctx context.Context, g *guard, p *pointer, cached 
 		if d != nil {
 			d.drop()
 		}
-		d, err = m.receive(r, size)
+		d, err = m.receive(g, r, size)
 		return err
 	})
 	if d != nil {
@@ -170,11 +171,19 @@ func (m *Marketplace) opened(p *pointer, d *download, side []byte) (*Index, erro
 }
 
 // receive reads an index as it comes in. Its errors other than those of r are final.
-func (m *Marketplace) receive(r io.Reader, size int64) (*download, error) {
+func (m *Marketplace) receive(g *guard, r io.Reader, size int64) (*download, error) {
 	if size > manifest.MaxIndexBytes {
 		return nil, final{fmt.Errorf("the index has %d bytes, more than %d", size, manifest.MaxIndexBytes)}
 	}
-	d, err := m.store.take(r, !m.src.local() || size > smallIndex)
+	keep := !m.src.local() || size > smallIndex
+	if t, bundled := m.src.(*tarSource); bundled {
+		// What a bundle says of a marketplace that is not signed is nobody's word but the bundle's: it never gets into
+		// the cache of that marketplace.
+		if keep = g != nil; !keep && size > smallIndex {
+			return nil, final{&BundleFileError{t.tar.path, fmt.Sprintf("its index has %d bytes, more than %d, and is not signed", size, smallIndex)}}
+		}
+	}
+	d, err := m.store.take(r, keep)
 	if err != nil {
 		return nil, err
 	}

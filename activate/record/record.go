@@ -84,6 +84,8 @@ type IndexRef struct {
 	URL    string `json:"url"`
 	Digest string `json:"digest"`
 	Signer string `json:"signer"`
+	// Expired says that the index had run out, and was taken from a bundle file because the user said so.
+	Expired bool `json:"expired,omitempty"`
 }
 
 // AuthRef is the manifest's auth as it was accepted.

@@ -166,7 +166,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.upgradeCommand(), a.rollbackCommand(), a.pinCommand(true), a.pinCommand(false),
 		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(), a.doctorCommand(),
 		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
-		a.marketplaceCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
+		a.marketplaceCommand(), a.bundleCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
 	addDocs(root)
 	for _, c := range root.Commands() {
 		wrapArgs(c)

@@ -300,10 +300,13 @@ func trustCode(err error) (int, string, bool) {
 		refused  *trust.Error
 		revoked  *fetch.RevokedError
 		unknown  *trust.DamagedError
+		file     *fetch.BundleFileError
 	)
 	switch {
 	case errors.As(err, &refused):
 		return exitIntegrity, distrustHint(refused), true
+	case errors.As(err, &file):
+		return exitIntegrity, "nothing was installed; make the bundle again with " + program + " bundle export", true
 	case errors.As(err, &unknown):
 		return exitIntegrity, fmt.Sprintf("restore %s from a backup; without it nothing protects you from an older index", unknown.Path), true
 	case errors.As(err, &revoked):

@@ -32,6 +32,8 @@ type installOptions struct {
 	grants      []activate.Access
 	withheld    []activate.Access
 	allow, deny []string
+	bundle      string
+	expired     bool
 	mount       []string
 	noMount     bool
 }
@@ -49,7 +51,7 @@ func (a *app) installCommand() *cobra.Command {
 		Example: "  skald-connectors install email\n" +
 			"  skald-connectors install email --as work\n" +
 			"  skald-connectors install email --yes --set EMAIL_IMAP_HOST=imap.example.org --secret-file EMAIL_PASSWORD=pw.txt",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              atLeastUnless(1, "bundle"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.ids = args
@@ -64,6 +66,8 @@ func (a *app) installCommand() *cobra.Command {
 	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
 	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
 	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
+	f.StringVar(&o.bundle, "bundle", "", "install from this bundle `FILE`, without a network")
+	f.BoolVar(&o.expired, "allow-expired", false, "with --bundle: take its index although it has run out")
 	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto, bwrap, landlock, container or none (`MODE`)")
 	o.access.register(c)
 	f.StringArrayVar(&o.allow, "allow", nil, "let only this `TOOL` through (repeatable)")
@@ -99,10 +103,11 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 		return err
 	}
 	a.startProgress()
-	all, err := a.openShops(ctx, fetch.Refresh)
+	all, err := a.installFrom(ctx, o)
 	if err != nil {
 		return err
 	}
+	defer all.close()
 	act, err := a.activator(all.home())
 	if err != nil {
 		return err

@@ -40,10 +40,11 @@ type listLine struct {
 	Update        manifest.Version `json:"update"`         // 0 = none known
 	Held          string           `json:"held,omitempty"` // why upgrade passes over it
 	Pinned        bool             `json:"pinned"`
-	Unprotected   bool             `json:"unprotected"`           // it runs without a sandbox
-	TestFailed    bool             `json:"test_failed"`           // the last verify said no
-	Marketplace   string           `json:"marketplace,omitempty"` // its name, where it is a listed one
-	Revoked       string           `json:"revoked,omitempty"`     // why the marketplace took this version back
+	Unprotected   bool             `json:"unprotected"`             // it runs without a sandbox
+	TestFailed    bool             `json:"test_failed"`             // the last verify said no
+	Marketplace   string           `json:"marketplace,omitempty"`   // its name, where it is a listed one
+	Revoked       string           `json:"revoked,omitempty"`       // why the marketplace took this version back
+	Expired       bool             `json:"expired_index,omitempty"` // it came from a bundle whose index had run out
 	Mounts        []string         `json:"mounts"`
 	Problem       string           `json:"problem,omitempty"`
 }
@@ -78,6 +79,9 @@ func (a *app) list(ctx context.Context) error {
 		}
 		if l.TestFailed {
 			state += ", last test failed"
+		}
+		if l.Expired {
+			state += ", from an index that had run out"
 		}
 		if l.Revoked != "" {
 			state = "REVOKED"
@@ -137,6 +141,7 @@ func describe(store *install.Store, l record.Listed) listLine {
 	line.Connector, line.Version, line.VersionString, line.State = r.Connector, r.Version, displayVersion(r), string(r.AuthState)
 	line.Pinned = r.Pinned
 	line.Unprotected = r.Sandbox.Backend == string(sandbox.None) && !r.Remote()
+	line.Expired = r.Index.Expired
 	line.TestFailed = r.Verify.Ran && !r.Verify.OK
 	if _, err := os.Stat(store.WorkDir(r.Name, r.Ref())); err != nil {
 		line.State = "broken"

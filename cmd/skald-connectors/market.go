@@ -23,10 +23,23 @@ type shop struct {
 	market *fetch.Marketplace
 	index  *fetch.Index
 	home   string
+	bundle string // the bundle file in its place; "" for the marketplace itself
 }
 
 // from names the marketplace in words.
-func (s *shop) from() string { return marketName(s.index.Location()) }
+func (s *shop) from() string {
+	if s.bundle != "" {
+		return fmt.Sprintf("the bundle %s, made from %s", s.bundle, marketName(s.index.Location()))
+	}
+	return marketName(s.index.Location())
+}
+
+// close gives free what is open.
+func (s *shops) close() {
+	for _, one := range s.open {
+		_ = one.market.Close() // only read from
+	}
+}
 
 func marketName(location string) string {
 	if location == builtinLocation {
@@ -262,6 +275,10 @@ func qualified(found []*shop, id string) []string {
 // trustText says in one sentence how far an index is vouched for.
 func trustText(t fetch.Trust, location string) string {
 	switch {
+	case t.Bundled && !t.Signed:
+		return "not signed: its index is what the bundle says"
+	case t.Expired:
+		return fmt.Sprintf("signed by %s; number %d, issued %s, RUN OUT since %s", strings.Join(t.Signers, ", "), t.Seq, t.Issued.Format("2006-01-02"), t.Expires.Format("2006-01-02"))
 	case t.Builtin:
 		return "it comes inside this program"
 	case t.Signed:

@@ -30,7 +30,19 @@ type State struct {
 	Floor    *Floor    `json:"floor,omitempty"`
 	Newest   time.Time `json:"newest_issued,omitzero"` // the newest date of issue that was ever verified: no clock is believed below it
 
-	rest map[string]json.RawMessage
+	rest     map[string]json.RawMessage
+	forgives bool
+}
+
+// Forgive lets dates that have run out pass. It is for a bundle file that a person carried to a machine without a
+// network, when they say so; signatures, numbers and forks are judged as ever. It is not remembered.
+func (s *State) Forgive() { s.forgives = true }
+
+// Forgiven tells whether the last index counts only because Forgive was called.
+func (s *State) Forgiven(clock time.Time) bool {
+	strict := *s
+	strict.forgives = false
+	return s.forgives && strict.Current(clock) != nil
 }
 
 // A Floor is the last index that was believed; nothing older is believed after it.
@@ -184,6 +196,9 @@ func (s *State) Current(clock time.Time) error {
 		return err
 	}
 	now := s.now(clock)
+	if s.forgives {
+		return nil
+	}
 	if s.Floor != nil && !now.Before(s.Floor.Expires) {
 		return refuse(Freeze, "number %d of %s was good until %s, and it is %s", s.Floor.Seq, day(s.Floor.Issued), day(s.Floor.Expires), day(now))
 	}
@@ -223,10 +238,11 @@ func (s *State) Admit(h *Head, digest string, size int64, by []Key, clock time.T
 		return refuse(Freeze, "number %d was issued %s, and it is %s", h.Seq, day(h.Issued), day(now))
 	case h.Expires.Sub(h.Issued) > lifeMost || !h.Expires.After(h.Issued):
 		return refuse(Freeze, "number %d is good from %s until %s; it has to be good for at most 92 days", h.Seq, day(h.Issued), day(h.Expires))
+	case s.forgives:
 	case !now.Before(h.Expires):
 		return refuse(Freeze, "number %d of %s was good until %s, and it is %s", h.Seq, day(h.Issued), day(h.Expires), day(now))
 	}
-	if err := k.current(now); err != nil {
+	if err := k.current(now); err != nil && !s.forgives {
 		return err
 	}
 	s.Floor = &Floor{KeysVersion: h.KeysVersion, Seq: h.Seq, Digest: digest, Size: size, Issued: h.Issued, Expires: h.Expires, Revoked: h.Revoked}

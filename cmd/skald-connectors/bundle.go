@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"skald-connectors/fetch"
+	"skald-connectors/form"
+	"skald-connectors/manifest"
+)
+
+func (a *app) bundleCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "bundle", GroupID: "main", Short: "Carry a connector to a machine without a network",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	o := &exportOptions{}
+	export := &cobra.Command{
+		Use:   "export ID",
+		Short: "Write a connector and what vouches for it into one file",
+		Long: "export writes the connector's files, its index and the signatures over it into a tar file,\n" +
+			"which install --bundle takes on another machine, with all checks.",
+		Example: "  skald-connectors bundle export gmail -o gmail.tar\n" +
+			"  skald-connectors install --bundle gmail.tar",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.id = args[0]
+			return a.exportBundle(cmd.Context(), o)
+		},
+	}
+	export.Flags().StringVarP(&o.to, "output", "o", "", "`FILE` to write (default: ID.tar)")
+	c.AddCommand(export)
+	return c
+}
+
+type exportOptions struct{ id, to string }
+
+func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
+	a.startProgress()
+	all, err := a.openShops(ctx, fetch.Refresh)
+	if err != nil {
+		return err
+	}
+	s, e, err := all.lookup(o.id)
+	if err != nil {
+		return err
+	}
+	a.showFiles()
+	b, err := s.market.Bundle(ctx, s.index, e)
+	if err != nil {
+		return err
+	}
+	to := orElse(o.to, e.ID+".tar")
+	n, err := writeBeside(to, func(f *os.File) error { return s.market.Export(ctx, b, "", f) })
+	if err != nil {
+		return err
+	}
+	a.clearProgress()
+	if a.json {
+		return a.printJSON(map[string]any{"file": to, "bytes": n, "connector": e.ID, "version": b.Entry().Version, "index": s.index.Location()})
+	}
+	fmt.Fprintf(a.stdout, "%s: %s %s, %s; %s\n", form.Clean(to), e.ID, form.Clean(manifest.DisplayVersion(b.Entry())), size(n), trustText(b.Index().Trust(), s.index.Location()))
+	return nil
+}
+
+// writeBeside writes a file beside its place and renames it when it is whole. It
+// replaces a file, and nothing else.
+func writeBeside(path string, write func(*os.File) error) (n int64, err error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return 0, usagef("%s is there and is not a regular file", path)
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return 0, fmt.Errorf("writing %s: %w", path, err)
+	}
+	defer root.Close()
+	name := ".tmp-" + rand.Text()
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if info, serr := f.Stat(); serr == nil {
+		n = info.Size()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = root.Rename(name, filepath.Base(path))
+	}
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("writing %s: %w", path, err), root.Remove(name))
+	}
+	return n, nil
+}
+
+// atLeastUnless wants n arguments, or the flag.
+func atLeastUnless(n int, flag string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed(flag) {
+			return nil
+		}
+		return cobra.MinimumNArgs(n)(cmd, args)
+	}
+}
+
+// installFrom opens what install takes its connectors from: the marketplaces, or
+// a bundle file, whose one connector need not be named.
+func (a *app) installFrom(ctx context.Context, o *installOptions) (*shops, error) {
+	if o.expired && o.bundle == "" {
+		return nil, usagef("--allow-expired is for --bundle")
+	}
+	if o.bundle == "" {
+		return a.openShops(ctx, fetch.Refresh)
+	}
+	home, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.bundleMarket(home, o)
+	if err != nil {
+		return nil, err
+	}
+	ix, err := m.Index(ctx, fetch.Refresh)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	if len(o.ids) == 0 {
+		o.ids = []string{m.Bundled()}
+	}
+	if len(o.ids) != 1 || o.ids[0] != m.Bundled() {
+		return nil, errors.Join(usagef("the bundle holds %q", m.Bundled()), m.Close())
+	}
+	if ix.Trust().Expired {
+		a.say("note: the index in the bundle has run out; whether this version was revoked since is not known")
+	}
+	return &shops{open: []*shop{{market: m, index: ix, home: home, bundle: o.bundle}}}, nil
+}
+
+// bundleMarket opens a bundle file as the marketplace that it names, under the
+// keys that are pinned for that one here.
+func (a *app) bundleMarket(home string, o *installOptions) (*fetch.Marketplace, error) {
+	opened, err := fetch.Open(a.bundleOptions(home, "", o))
+	if err != nil {
+		return nil, err
+	}
+	location := opened.Location()
+	if err := opened.Close(); err != nil {
+		return nil, err
+	}
+	mo := a.bundleOptions(home, location, o)
+	listed, err := readPlaces(home)
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := listed.at(location); ok {
+		mo.Pinned, mo.PinnedNeeded = p.Keys, p.Needed
+	}
+	return fetch.Open(mo)
+}
+
+func (a *app) bundleOptions(home, location string, o *installOptions) fetch.Options {
+	mo := a.marketOptions(location, home)
+	mo.BundleFile, mo.AllowExpired = o.bundle, o.expired
+	return mo
+}
