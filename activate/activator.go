@@ -91,12 +91,29 @@ func (a *Activator) definitions() record.Definitions { return record.OpenDefinit
 
 // runnable reads the manifest of an activation that is to be started.
 func (a *Activator) runnable(rec *record.Record) (*manifest.Manifest, error) {
-	if a.Allowed != nil {
-		if err := a.Allowed(rec); err != nil {
-			return nil, err
-		}
+	if err := a.allow(rec); err != nil {
+		return nil, err
 	}
 	return a.Manifest(rec)
+}
+
+func (a *Activator) allow(rec *record.Record) error {
+	if a.Allowed == nil {
+		return nil
+	}
+	return a.Allowed(rec)
+}
+
+// startable is runnable for the starts of a client: the version folder is
+// read-only to every connector, so what is noted of it counts.
+func (a *Activator) startable(rec *record.Record) (*manifest.Manifest, error) {
+	if err := a.allow(rec); err != nil {
+		return nil, err
+	}
+	if err := a.Store.CheckNoted(rec.Ref(), rec.Pins(), a.Now()); err != nil {
+		return nil, err
+	}
+	return a.checkedManifest(rec)
 }
 
 func (a *Activator) step(name string) {

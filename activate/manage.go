@@ -24,6 +24,11 @@ func (a *Activator) Manifest(rec *record.Record) (*manifest.Manifest, error) {
 	if err := a.Store.Check(rec.Ref(), rec.Pins()); err != nil {
 		return nil, err
 	}
+	return a.checkedManifest(rec)
+}
+
+// checkedManifest reads the manifest of a version folder that was just checked.
+func (a *Activator) checkedManifest(rec *record.Record) (*manifest.Manifest, error) {
 	data, err := os.ReadFile(filepath.Join(a.Store.VersionDir(rec.Ref()), manifestName))
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest of %q: %w", rec.Name, err)

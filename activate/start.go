@@ -56,9 +56,9 @@ func (e *UnpackedError) Error() string {
 
 // Prepare makes an activation ready to be started, in the order of launcher.md
 // section 1: its files against their pins, its secrets, parked or not, what
-// runs. It starts nothing and writes nothing but the folder of its home; it
-// waits for no lock, since it is asked at every start of a client. The files that it
-// runs from stay until Release, also when an upgrade replaces the version. Errors:
+// runs. It starts nothing and writes nothing but the folder of its home and a note
+// of what it hashed; it waits for no lock, since it is asked at every start of a
+// client. The files that it runs from stay until Release, also when an upgrade replaces the version. Errors:
 // *NotInstalledError, *DamagedError, *install.ChangedError, *keystore.Error (a
 // locked key store is none), *UnpackedError, *RuntimeError,
 // *sandbox.UnenforceableError.
@@ -111,7 +111,7 @@ func (a *Activator) hold(name string) (rec *record.Record, release func(), err e
 
 func (a *Activator) prepare(ctx context.Context, rec *record.Record) (*Start, error) {
 	name := rec.Name
-	m, err := a.runnable(rec)
+	m, err := a.startable(rec)
 	if err != nil {
 		return nil, err
 	}

@@ -150,31 +150,44 @@ func openRegular(root *os.Root, p string) (*os.File, error) {
 	return f, nil
 }
 
-// checkFile hashes one file and says why it is not the pinned one, or "". err is set
-// when that could not be found out.
-func checkFile(root *os.Root, f manifest.File) (why string, err error) {
+// checkFile hashes one file and says why it is not the pinned one, or "". state is
+// what the file system said of it before and after, the zero state where it did
+// not say the same. err is set when nothing could be found out.
+func checkFile(root *os.Root, f manifest.File) (why string, state fileState, err error) {
 	in, err := openRegular(root, f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "it is missing", nil
+		return "it is missing", state, nil
 	case errors.Is(err, fs.ErrPermission):
-		return "", cause(err)
+		return "", state, cause(err)
 	case err != nil:
-		return cause(err).Error(), nil
+		return cause(err).Error(), state, nil
 	}
 	defer in.Close()
+	before := stateOfOpen(in)
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(in, manifest.MaxFileBytes+1))
 	if err != nil {
-		return "", cause(err)
+		return "", state, cause(err)
 	}
-	return differs(f, n, h.Sum(nil)), nil
+	if stateOfOpen(in) == before {
+		state = before
+	}
+	return differs(f, n, h.Sum(nil)), state, nil
 }
 
-// checkFiles hashes the shipped files below root.
-func checkFiles(root *os.Root, ref Ref, files []manifest.File) error {
+// hashed is the check of one file that reads it.
+func hashed(root *os.Root) func(manifest.File) (string, error) {
+	return func(f manifest.File) (string, error) {
+		why, _, err := checkFile(root, f)
+		return why, err
+	}
+}
+
+// checkFiles looks at each shipped file.
+func checkFiles(ref Ref, files []manifest.File, look func(manifest.File) (why string, err error)) error {
 	for _, f := range files {
-		why, err := checkFile(root, f)
+		why, err := look(f)
 		if err != nil {
 			return fmt.Errorf("checking %q %s: reading %q: %w", ref.Connector, ref.Dir(), f.Path, err)
 		}
@@ -187,7 +200,7 @@ func checkFiles(root *os.Root, ref Ref, files []manifest.File) error {
 
 // checkVersion checks a version folder: the shipped files, and nothing beside them.
 // An interpreter would load a file that somebody added.
-func checkVersion(root *os.Root, ref Ref, files []manifest.File) error {
+func checkVersion(root *os.Root, ref Ref, files []manifest.File, look func(manifest.File) (why string, err error)) error {
 	folder := map[string]bool{".": true} // every path that belongs here; false = a file
 	for _, f := range files {
 		folder[f.Path] = false
@@ -214,7 +227,7 @@ func checkVersion(root *os.Root, ref Ref, files []manifest.File) error {
 	if err != nil {
 		return fmt.Errorf("checking %q %s: %w", ref.Connector, ref.Dir(), err)
 	}
-	return checkFiles(root, ref, files)
+	return checkFiles(ref, files, look)
 }
 
 // Check hashes every file of a committed version folder against its pin, and looks
@@ -226,7 +239,7 @@ func (s *Store) Check(ref Ref, files []manifest.File) error {
 		return err
 	}
 	defer root.Close()
-	return checkVersion(root, ref, files)
+	return checkVersion(root, ref, files, hashed(root))
 }
 
 // CheckWork hashes the shipped files of a work folder against their pins: these
@@ -241,7 +254,7 @@ func (s *Store) CheckWork(name string, ref Ref, files []manifest.File) error {
 		return err
 	}
 	defer root.Close()
-	return checkFiles(root, ref, files)
+	return checkFiles(ref, files, hashed(root))
 }
 
 // checked opens the folder of ref below top/below after a look at its arguments.

@@ -20,7 +20,7 @@ func (st *Stage) repair(dir *os.Root) error {
 	}
 	defer version.Close()
 	for _, f := range st.files {
-		why, err := checkFile(dir, f)
+		why, _, err := checkFile(dir, f)
 		if err != nil {
 			return fmt.Errorf("reading %q: %w", f.Path, err)
 		}

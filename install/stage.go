@@ -217,7 +217,7 @@ func (st *Stage) commitVersion() error {
 		if err != nil {
 			return err
 		}
-		err = checkVersion(staged, st.ref, st.files)
+		err = checkVersion(staged, st.ref, st.files, hashed(staged))
 		staged.Close()
 		if err != nil {
 			return err

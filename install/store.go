@@ -19,6 +19,7 @@
 //	work/<name>/<version>-<digest>/      what runs; folders 0700, files 0600
 //	state/<name>/auth, state/<name>/state  durable data, linked into the work folder
 //	deps/<hash>/                         built dependencies, shared, read-only; see Tree
+//	checked/<id>@<version>-<digest>      what was hashed there, for the next start
 //	locks/                               of activations, stages, trees, and the store
 //	…/.stage-<token>, …/.trash-<token>   unfinished, and on its way out
 //

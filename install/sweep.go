@@ -58,6 +58,7 @@ func (s *Store) Sweep(ctx context.Context, inUse map[string][]Ref, trees ...stri
 	w.each(workDir, w.activation)
 	w.each(connectorsDir, w.connector)
 	w.each(stateDir, w.state)
+	w.notes()
 	w.trees(append(trees, w.linked...))
 	if err := errors.Join(w.problems...); err != nil {
 		return w.removed, fmt.Errorf("sweeping: %w", err)
