@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"skald-connectors/activate/record"
@@ -59,6 +60,7 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 	if a.removeJournals(name) {
 		out.Items = append(out.Items, "its logs and receipts")
 	}
+	_ = os.RemoveAll(filepath.Join(a.Home, "adopted", name)) // what an adopted entry was written down as
 	a.step("remove-secrets")
 	secretsErr := a.removeSecrets(ctx, name, out)
 	swept, sweepErr := a.sweepFiles(ctx)

@@ -201,8 +201,12 @@ func (c *checkup) drift(f mount.Finding) {
 	case mount.FileUnreadable:
 		c.add("clients", levelBad, "%s", f.Detail).of(client).mend("mend the file at that place; nothing was changed in it")
 	case mount.PlainSecret:
-		c.add("clients", levelWarn, "the entry %q in %s (%s) holds a secret in plain text: %s", f.Name, where, client, f.Detail).
-			mend("move it into the key store with %s mount --adopt %s --client %s", program, f.Name, f.Client)
+		line := c.add("clients", levelWarn, "the entry %q in %s (%s) holds a secret in plain text: %s", f.Name, where, client, f.Detail)
+		if strings.Contains(f.Detail, "argument") {
+			line.mend("arguments are visible to every user of this machine; give it by an environment variable, and then %s mount --adopt %s", program, f.Name)
+			return
+		}
+		line.mend("move it into the key store with %s mount --adopt %s --client %s", program, f.Name, f.Client)
 	}
 }
 

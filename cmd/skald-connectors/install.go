@@ -17,6 +17,9 @@ import (
 	"skald-connectors/keystore"
 )
 
+// depsTimeout is the time that npm and pip have, unless a flag says otherwise.
+const depsTimeout = 300 * time.Second
+
 type installOptions struct {
 	ids         []string
 	as          string
@@ -36,6 +39,7 @@ type installOptions struct {
 	expired     bool
 	mount       []string
 	noMount     bool
+	adopted     *adoption // the entry of a client that it is made from; nil = none
 }
 
 func (a *app) installCommand() *cobra.Command {
@@ -64,7 +68,7 @@ func (a *app) installCommand() *cobra.Command {
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
 	f.BoolVar(&o.noDeps, "no-deps", false, "do not install dependencies; they are here already")
 	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
-	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
+	f.DurationVar(&o.depsTimeout, "deps-timeout", depsTimeout, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
 	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
 	f.StringVar(&o.bundle, "bundle", "", "install from this bundle `FILE`, without a network")
 	f.BoolVar(&o.expired, "allow-expired", false, "with --bundle: take its index although it has run out")

@@ -30,6 +30,9 @@ func (a *app) checkMountFlags(act *activate.Activator, o *installOptions) error 
 // mountInstalled is the last step of an install: into the clients that flags name, or
 // that the person picks; without either it does nothing. The records follow.
 func (a *app) mountInstalled(ctx context.Context, act *activate.Activator, o *installOptions, done []*record.Record) (*mountReport, error) {
+	if o.adopted != nil && len(done) > 0 {
+		return a.mountAdopted(ctx, act, o.adopted, done)
+	}
 	report := newMountReport()
 	if o.noMount || len(done) == 0 || len(o.mount) == 0 && a.terminal() == nil || ctx.Err() != nil {
 		return report, nil

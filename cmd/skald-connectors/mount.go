@@ -16,33 +16,57 @@ import (
 )
 
 type mountOptions struct {
-	name   string
-	to     clientFlags
-	dryRun bool
+	name    string
+	to      clientFlags
+	dryRun  bool
+	adopt   string
+	install installOptions // of --adopt
 }
 
 func (a *app) mountCommand() *cobra.Command {
 	o := &mountOptions{}
 	c := &cobra.Command{
-		Use:     "mount NAME",
+		Use:     "mount NAME | mount --adopt ENTRY",
 		GroupID: "main",
 		Short:   "Let MCP clients start an installed connector",
 		Long: "mount writes one entry into the configuration of MCP clients (Claude Code, Cursor, Codex…), so\n" +
 			"that they start the connector. Every other byte of these files stays as it is, an entry of\n" +
 			"the same name that is not ours is never touched, and no secret is written. Without --client\n" +
-			"you are asked which of the clients that are here.",
+			"you are asked which of the clients that are here.\n\n" +
+			"--adopt takes an entry that a client has already, makes an activation of it with its secrets\n" +
+			"in the key store, and puts our entry in its place.",
 		Example: "  skald-connectors mount email\n" +
 			"  skald-connectors mount email --client cursor --client zed\n" +
 			"  skald-connectors mount email --all-clients --dry-run\n" +
-			"  skald-connectors mount email --client engine --config-dir /etc/engine",
-		Args:              cobra.ExactArgs(1),
+			"  skald-connectors mount email --client engine --config-dir /etc/engine\n" +
+			"  skald-connectors mount --adopt github",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case o.adopt != "" && (len(args) > 0 || o.dryRun):
+				return usagef("--adopt stands alone: it takes no NAME and no --dry-run")
+			case o.adopt == "" && len(args) != 1:
+				return usagef("mount takes NAME; given: %d", len(args))
+			}
+			return nil
+		},
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.adopt != "" {
+				return a.adopt(cmd.Context(), o)
+			}
 			o.name = args[0]
 			return a.mount(cmd.Context(), o)
 		},
 	}
 	o.to.register(a, c)
+	f := c.Flags()
+	f.StringVar(&o.adopt, "adopt", "", "take over the `ENTRY` of a client, with its secrets into the key store")
+	f.BoolVarP(&o.install.yes, "yes", "y", false, "with --adopt: agree to the plan")
+	f.BoolVar(&o.install.allowOther, "allow-command", false, "with --adopt: agree to a command that is not one of the usual runtimes")
+	f.BoolVar(&o.install.scripts, "allow-scripts", false, "with --adopt: let install scripts of packages run")
+	f.StringVar(&o.install.sandbox, "sandbox", "auto", "with --adopt: protection to start it with (`MODE`)")
+	o.install.access.register(c)
+	o.install.depsTimeout = depsTimeout
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the difference, write nothing; exit 10 when there is one")
 	return c
 }
