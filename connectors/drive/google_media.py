@@ -79,13 +79,19 @@ class _Sink:
 
     def begin(self, status):
         if status != 206:  # the whole, from its start
-            self.file.seek(0)
-            self.file.truncate()
+            self._do(lambda: (self.file.seek(0), self.file.truncate()))
             self.offset = 0
 
     def write(self, block):
-        self.file.write(block)
+        self._do(lambda: self.file.write(block))
         self.offset += len(block)
+
+    @staticmethod
+    def _do(work):
+        try:
+            work()
+        except OSError as e:  # not to be taken for a failure of the network
+            raise GoogleError("setting", "the file cannot be written: %s" % e.strerror) from None
 
 
 def download(client, path, params, file, limit, sleep=time.sleep):

@@ -1,6 +1,7 @@
 """The drive connector against the double of the Drive API."""
 
 import os
+import resource
 import unittest
 
 from google_double import CLOUD, EMAIL, outage
@@ -92,6 +93,13 @@ class DriveTests(ProtocolTests, SignInTests, ErrorTests, FolderTests, SingleFlig
         self.double.fail("GET .*/files/%s$" % ident, None, *[1] * 4)
         self.fails(client, "download_file", "dropped the connection", id=ident)
         self.assertEqual(os.listdir(self.files), ["big.bin"])
+
+    @unittest.skipUnless(hasattr(resource, "prlimit"), "needs the limits of Linux")
+    def test_a_full_disk_is_named(self):
+        client, ident = self.start(), self.api.add("big.bin", "application/zip", b"x" * (3 << 20))
+        resource.prlimit(client.process.pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        self.fails(client, "download_file", "the file cannot be written: File too large", id=ident)
+        self.assertEqual((os.listdir(self.files), len(self.double.asked("GET .*/files/%s$" % ident))), ([], 2))
 
     def test_download_refuses(self):
         client = self.start()
