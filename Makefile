@@ -12,6 +12,9 @@ PKGS     ?= ./...
 TESTFLAGS ?=
 SYSTEMS  := linux windows darwin
 
+# Without this each end of a process of a race build takes a second, and the tests start very many.
+export GORACE ?= atexit_sleep_ms=0
+
 .PHONY: all build demo test check lint fmt vet staticcheck tidy race fuzz catalog integration bench cover man release clean
 
 all: build

@@ -71,6 +71,9 @@ type Options struct {
 	Consent func(ctx context.Context, cause error, options []Backend) (Backend, error)
 	// Notice shows one plain line while something is waited for. May be nil.
 	Notice func(string)
+	// Work is scrypt's cost of a new passphrase, as a power of two; 0 means 18, as age
+	// has it. Less is for tests.
+	Work int
 	// Now is the clock; nil leaves times out of what is recorded.
 	Now func() time.Time
 }

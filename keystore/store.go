@@ -38,7 +38,11 @@ type Store struct {
 
 // Open prepares a Store. It reads and writes nothing.
 func Open(o Options) *Store {
-	return &Store{o: o, guard: newGuard(o), work: workFactor, gate: make(chan struct{}, 1)}
+	work := o.Work
+	if work == 0 {
+		work = workFactor
+	}
+	return &Store{o: o, guard: newGuard(o), work: work, gate: make(chan struct{}, 1)}
 }
 
 // Put writes generation gen of the handles of name, and chooses the backend

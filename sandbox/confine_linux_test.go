@@ -216,7 +216,11 @@ func TestSentences(t *testing.T) {
 }
 
 func TestFactsAreKeptUntilTheNextBoot(t *testing.T) {
-	first := openMode(t, Auto)
+	known := openMode(t, Auto)
+	first, err := Open(Options{Mode: Auto, Self: known.self, Dir: filepath.Join(t.TempDir(), "box"), Path: "/usr/bin:/bin"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if first.mode == "" || first.mode == Auto || first.mode == None {
 		t.Fatalf("mode %q", first.mode)
 	}

@@ -299,7 +299,7 @@ func orphan(t *testing.T, all outcomes, mode Mode, sc *scene, lang string) {
 		Dir     string
 		Policy  Policy
 		Command Command
-	}{mode, filepath.Join(t.TempDir(), "box"), sc.policy(), c})
+	}{mode, machineDir, sc.policy(), c})
 	exe, _ := os.Executable()
 	cmd := exec.Command(exe, "child", "holder", string(text))
 	cmd.Stderr = os.Stderr

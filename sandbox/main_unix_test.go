@@ -26,7 +26,7 @@ import (
 // awkward are the children of the tests: this binary, started again with
 // "child" and one of these names.
 var awkward = map[string]func(args []string){
-	"exit":     func(args []string) { code, _ := strconv.Atoi(args[0]); os.Exit(code) },
+	"exit":     func(args []string) { code, _ := strconv.Atoi(args[0]); syscall.Exit(code) },
 	"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); ready() },
 	"polite":   polite,
 	"flood":    flood,
@@ -36,9 +36,12 @@ var awkward = map[string]func(args []string){
 	"crowded":  crowded,
 }
 
+// What runs inside a sandbox has exactly the environment of its test, so it ends by
+// syscall.Exit: os.Exit of a race build waits a second, which GORACE takes away
+// elsewhere.
 func TestMain(m *testing.M) {
 	if code, handled := Main(os.Args[1:]); handled {
-		os.Exit(code)
+		syscall.Exit(code)
 	}
 	maps.Copy(awkward, awkwardHere)
 	if err := prepareHere(); err != nil {
@@ -47,10 +50,25 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		awkward[os.Args[2]](os.Args[3:])
-		os.Exit(0)
+		syscall.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
 }
+
+// run runs the tests. What this machine enforces is found out once for all of them.
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "skald-sandbox-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	machineDir = dir
+	return m.Run()
+}
+
+// machineDir keeps what this machine enforces, between the tests of this process.
+var machineDir string
 
 func ready0() { fmt.Println("ready") }
 
@@ -173,7 +191,7 @@ func openMode(t testing.TB, mode Mode) *Sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(Options{Mode: mode, Self: exe, Dir: filepath.Join(t.TempDir(), "box"), Path: "/usr/bin:/bin"})
+	s, err := Open(Options{Mode: mode, Self: exe, Dir: machineDir, Path: "/usr/bin:/bin"})
 	if err != nil {
 		if os.Getenv("SKALD_TEST_REQUIRE") != "" && runtime.GOOS == "linux" {
 			t.Fatal(err)

@@ -44,6 +44,7 @@ type hooks struct {
 	keychain  keystore.Keychain
 	impatient bool   // wait for locks and writers of clients' files only shortly
 	public    string // in place of the public marketplace
+	work      int    // scrypt's cost in place of the key store's own
 }
 
 // run is the program: it returns the exit code. Inside a sandbox this program is

@@ -85,7 +85,7 @@ func inHome(t *testing.T, market string) (run func(args ...string) (code int, st
 	env := append(os.Environ(), "SKALD_CONNECTORS_HOME="+home, "SKALD_CONNECTORS_INDEX="+market, "SKALD_CONNECTORS_KEYSTORE=keyfile")
 	return func(args ...string) (int, string, string) {
 		var out, errs bytes.Buffer
-		code := runWith(context.Background(), args, env, strings.NewReader(""), &out, &errs, hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}})
+		code := runWith(context.Background(), args, env, strings.NewReader(""), &out, &errs, hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, work: testWork})
 		return code, out.String(), errs.String()
 	}, home
 }
@@ -215,7 +215,7 @@ func TestWaitingForInput(t *testing.T) {
 	cancel(errInterrupted)
 	var out, errs bytes.Buffer
 	code := runWith(ctx, []string{"install", "mail", "--index", "builtin", "--secret-file", "A=-"}, []string{"SKALD_CONNECTORS_HOME=" + t.TempDir()}, silent, &out, &errs,
-		hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}})
+		hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, work: testWork})
 	if code != exitInterrupted {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
@@ -231,7 +231,7 @@ func TestResultThatIsLost(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"search"}, {"help", "exit-codes"}, {"completion", "bash"}} {
 		var errs bytes.Buffer
 		code := runWith(context.Background(), args, []string{"SKALD_CONNECTORS_HOME=" + t.TempDir(), "SKALD_CONNECTORS_INDEX=builtin"}, strings.NewReader(""), full{}, &errs,
-			hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}})
+			hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, work: testWork})
 		if code != exitFailed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%q: exit %d: %s", args, code, errs.String())
 		}

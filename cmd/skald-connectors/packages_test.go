@@ -83,6 +83,7 @@ func TestPackageScripts(t *testing.T) {
 			e.Values["world"] = &scriptWorld{npm: npm, server: server}
 			path := []string{e.Getenv("PATH"), filepath.Dir(node), filepath.Dir(python), "/usr/bin", "/bin"}
 			e.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator)))
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "person"))
 			e.Setenv("SKALD_CONNECTORS_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("SKALD_CONNECTORS_INDEX", filepath.Join(e.WorkDir, "market"))

@@ -129,7 +129,7 @@ func (a *app) keystore(home string) (*keystore.Store, error) {
 	if want != "" && !knownBackend(want) {
 		return nil, usagef("there is no key store %q; it is keychain, passphrase or keyfile", want)
 	}
-	o := keystore.Options{Dir: filepath.Join(home, "keystore"), Want: want, Keychain: a.hooks.keychain, Interactive: a.interactive(),
+	o := keystore.Options{Dir: filepath.Join(home, "keystore"), Want: want, Keychain: a.hooks.keychain, Work: a.hooks.work, Interactive: a.interactive(),
 		Notice: func(s string) { a.say("%s", s) }, Now: a.hooks.now}
 	switch term := a.terminal(); {
 	case a.getenv("SKALD_CONNECTORS_PASSPHRASE_FILE") != "":

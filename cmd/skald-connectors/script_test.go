@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,20 +25,27 @@ func TestMain(m *testing.M) {
 	// Inside a sandbox this binary is started again as the helper, under another
 	// name: without this it would run all tests there, and so on.
 	if code, handled := sandbox.Main(os.Args[1:]); handled {
-		os.Exit(code)
+		syscall.Exit(code) // os.Exit of a race build waits a second
 	}
 	if len(os.Args) > 1 && os.Args[1] == "run" && filepath.Base(os.Args[0]) != program {
 		os.Exit(99) // status or call within a test would start all tests again; use a script
 	}
+	if os.Getenv("GORACE") == "" {
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or each start of the program takes a second longer under the race detector
+	}
 	testscript.Main(m, map[string]func(){program: testProgram})
 }
+
+// testWork makes passphrases cheap: the race detector makes one of the real cost take
+// many seconds.
+const testWork = 8
 
 // testProgram is the program with the seams that scripts steer by variables:
 // SKALD_TEST_KILL_AT ends the process as kill -9 does before the named step,
 // SKALD_TEST_KEYCHAIN names a folder that plays the keychain, or is "os" for
 // the real one.
 func testProgram() {
-	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, public: os.Getenv("SKALD_TEST_PUBLIC")}
+	h := hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, work: testWork, public: os.Getenv("SKALD_TEST_PUBLIC")}
 	switch dir := os.Getenv("SKALD_TEST_KEYCHAIN"); dir {
 	case "":
 	case "os":
@@ -130,6 +138,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("SK", self)
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("SKALD_CONNECTORS_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("SKALD_CONNECTORS_INDEX", filepath.Join(e.WorkDir, "market"))
 			e.Setenv("SKALD_CONNECTORS_KEYSTORE", "keyfile")

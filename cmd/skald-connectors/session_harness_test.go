@@ -47,7 +47,7 @@ func newPlace(t *testing.T) *place {
 func (p *place) do(args ...string) {
 	p.t.Helper()
 	var out, errs bytes.Buffer
-	code := runWith(context.Background(), args, p.env, strings.NewReader(""), &out, &errs, hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}})
+	code := runWith(context.Background(), args, p.env, strings.NewReader(""), &out, &errs, hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, work: testWork})
 	if code != exitDone {
 		p.t.Fatalf("%q: exit %d: %s", args, code, errs.String())
 	}

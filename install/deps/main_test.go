@@ -20,7 +20,7 @@ import (
 // nothing.
 func TestMain(m *testing.M) {
 	if code, handled := sandbox.Main(os.Args[1:]); handled {
-		os.Exit(code)
+		syscall.Exit(code)
 	}
 	switch name := filepath.Base(os.Args[0]); name {
 	case "npm", "python3":
