@@ -32,6 +32,7 @@ type Dependency struct {
 type packageOptions struct {
 	allowScripts bool
 	timeout      time.Duration // 0 = 300 s
+	cache        string        // where downloads are, of a bundle file; "" = ask the registries
 }
 
 // readDeps reads what the connector depends on from its checked bytes, and finds what
@@ -107,7 +108,8 @@ func (a *Activator) tree(ctx context.Context, t *trial, d Dependency, o packageO
 		Set: d.Set, Now: a.Now,
 		Options: deps.Options{
 			Sandbox: t.box, Tool: d.Tool, Timeout: o.timeout, AllowScripts: o.allowScripts, Step: a.Step, Say: a.Say,
-			Base: a.toolEnviron([]record.Runtime{{Path: d.Tool.Path}}),
+			Base:  a.toolEnviron([]record.Runtime{{Path: d.Tool.Path}}),
+			Cache: o.cache, Offline: o.cache != "",
 		},
 		Waiting: func(holder string) {
 			a.say("waiting for another skald-connectors that installs the same packages (%s)", holder)

@@ -25,8 +25,11 @@ type Request struct {
 	// AllowScripts lets install scripts of packages run and sources be built.
 	AllowScripts bool
 	DepsTimeout  time.Duration // of npm and pip; 0 = 300 s
-	Grant        record.Grant
-	Mode         string // the sandbox mode that was asked for
+	// Packages is a folder with the downloads of npm and pip that a bundle file brought;
+	// "" = they ask their registries.
+	Packages string
+	Grant    record.Grant
+	Mode     string // the sandbox mode that was asked for
 	// Grants and Withheld are the user's changes to what the manifest asks for.
 	Grants, Withheld []Access
 }
@@ -153,7 +156,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 		return nil, err
 	}
 	rec := newRecord(r)
-	if err = a.installDeps(ctx, t, r.Plan.Deps, packageOptions{allowScripts: r.AllowScripts, timeout: r.DepsTimeout}); err != nil {
+	if err = a.installDeps(ctx, t, r.Plan.Deps, packageOptions{allowScripts: r.AllowScripts, timeout: r.DepsTimeout, cache: r.Packages}); err != nil {
 		return nil, err
 	}
 	if err := stage.Depend(t.trees...); err != nil {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"skald-connectors/fetch"
 	"skald-connectors/form"
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -36,12 +38,19 @@ func (a *app) bundleCommand() *cobra.Command {
 			return a.exportBundle(cmd.Context(), o)
 		},
 	}
-	export.Flags().StringVarP(&o.to, "output", "o", "", "`FILE` to write (default: ID.tar)")
+	f := export.Flags()
+	f.StringVarP(&o.to, "output", "o", "", "`FILE` to write (default: ID.tar)")
+	f.BoolVar(&o.deps, "with-deps", false, "put its packages from npm and pip in, for a machine of the same kind")
+	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
 	c.AddCommand(export)
 	return c
 }
 
-type exportOptions struct{ id, to string }
+type exportOptions struct {
+	id, to      string
+	deps        bool
+	depsTimeout time.Duration
+}
 
 func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
 	a.startProgress()
@@ -58,8 +67,13 @@ func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
 	if err != nil {
 		return err
 	}
+	packages, done, err := a.packagesOf(ctx, s.home, b, o)
+	if err != nil {
+		return err
+	}
+	defer done()
 	to := orElse(o.to, e.ID+".tar")
-	n, err := writeBeside(to, func(f *os.File) error { return s.market.Export(ctx, b, "", f) })
+	n, err := writeBeside(to, func(f *os.File) error { return s.market.Export(ctx, b, packages, f) })
 	if err != nil {
 		return err
 	}
@@ -69,6 +83,74 @@ func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
 	}
 	fmt.Fprintf(a.stdout, "%s: %s %s, %s; %s\n", form.Clean(to), e.ID, form.Clean(manifest.DisplayVersion(b.Entry())), size(n), trustText(b.Index().Trust(), s.index.Location()))
 	return nil
+}
+
+// packagesOf downloads the packages that go into a bundle; "" where there are
+// none. done takes them away.
+func (a *app) packagesOf(ctx context.Context, home string, b *fetch.Bundle, o *exportOptions) (dir string, done func(), err error) {
+	if !o.deps {
+		return "", func() {}, nil
+	}
+	if o.depsTimeout <= 0 {
+		return "", nil, usagef("--deps-timeout has to be more than nothing")
+	}
+	act, err := a.activator(home)
+	if err != nil {
+		return "", nil, err
+	}
+	dir, done, err = carryFolder(home)
+	if err != nil {
+		return "", nil, err
+	}
+	any, err := act.DownloadPackages(ctx, b, dir, o.depsTimeout)
+	if err != nil {
+		done()
+		return "", nil, err
+	}
+	if !any {
+		a.say("%s depends on no packages", b.Entry().ID)
+		return "", done, nil
+	}
+	return dir, done, nil
+}
+
+// carryFolder makes a folder for packages on their way into a bundle or out of
+// one. What a kill leaves there the next one takes away.
+func carryFolder(home string) (dir string, done func(), err error) {
+	top := filepath.Join(home, "cache", "carry")
+	if err := atomicfile.PrivateDir(filepath.Join(home, "cache")); err != nil {
+		return "", nil, err
+	}
+	if err := atomicfile.PrivateDir(top); err != nil {
+		return "", nil, err
+	}
+	unlock, alone, err := atomicfile.TryLock(filepath.Join(top, ".lock"))
+	if err != nil {
+		return "", nil, err
+	}
+	if !alone {
+		return "", nil, errors.New("another skald-connectors is working with a bundle's packages; try again when it is done")
+	}
+	dir = filepath.Join(top, "packages")
+	if err = clearFolder(top); err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		unlock()
+		return "", nil, fmt.Errorf("making a folder for packages: %w", err)
+	}
+	return dir, func() { _ = clearFolder(top); unlock() }, nil // what stays goes next time
+}
+
+// clearFolder removes everything below a folder but its lock.
+func clearFolder(top string) error {
+	entries, err := os.ReadDir(top)
+	for _, e := range entries {
+		if e.Name() != ".lock" {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(top, e.Name())))
+		}
+	}
+	return err
 }
 
 // writeBeside writes a file beside its place and renames it when it is whole. It
@@ -172,4 +254,26 @@ func (a *app) bundleOptions(home, location string, o *installOptions) fetch.Opti
 	mo := a.marketOptions(location, home)
 	mo.BundleFile, mo.AllowExpired = o.bundle, o.expired
 	return mo
+}
+
+// unpackPackages puts the packages of a bundle file where npm and pip find them;
+// "" where it brings none.
+func (o *installOptions) unpackPackages(s *shop) (dir string, done func(), err error) {
+	if s.bundle == "" || o.noDeps {
+		return "", func() {}, nil
+	}
+	dir, done, err = carryFolder(s.home)
+	if err != nil {
+		return "", nil, err
+	}
+	any, err := s.market.UnpackPackages(dir)
+	if err != nil {
+		done()
+		return "", nil, err
+	}
+	if !any {
+		done()
+		return "", func() {}, nil
+	}
+	return dir, done, nil
 }

@@ -247,6 +247,11 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 		defer undo()
 	}
 	bundles := a.downloadAll(ctx, plans)
+	packages, carried, err := o.unpackPackages(plans[0].shop)
+	if err != nil {
+		return err
+	}
+	defer carried()
 	done, failed := []*record.Record{}, []failure{}
 	var first error
 	for i, p := range plans {
@@ -254,7 +259,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 		if err == nil {
 			var rec *record.Record
 			rec, err = act.Install(ctx, activate.Request{Plan: p.Plan, Bundle: bundles[i].bundle, Given: given, NoVerify: o.noVerify,
-				AllowScripts: o.scripts, DepsTimeout: o.depsTimeout,
+				AllowScripts: o.scripts, DepsTimeout: o.depsTimeout, Packages: packages,
 				Grant: record.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld})
 			if rec != nil {
 				done = append(done, rec)

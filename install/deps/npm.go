@@ -117,10 +117,13 @@ func (b *build) resolve(ctx context.Context) error {
 // npmFlags are those of every start (security.md 3.2). The last part are settings that
 // only newer npms have; git is also made impossible for an npm that has no flag for it.
 func (b *build) npmFlags() []string {
-	rc, cache := filepath.Join(b.scratch, "npmrc"), filepath.Join(b.scratch, "cache")
+	rc, cache := filepath.Join(b.scratch, "npmrc"), b.cache(NPM)
 	flags := []string{"--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--loglevel=error", "--logs-max=0",
 		"--cache=" + cache, "--userconfig=" + rc, "--globalconfig=" + filepath.Join(b.scratch, "no-global-npmrc"),
 		"--git=" + filepath.Join(b.scratch, "no-such-program-for-git")}
+	if b.o.Offline {
+		flags = append(flags, "--offline")
+	}
 	newer := []string{"allow-git=none", "allow-remote=none", "allow-file=none", "allow-directory=none"}
 	if !slices.ContainsFunc(b.o.Tool.npm.lines, func(s setting) bool { return isScope(s.key) }) {
 		newer = append(newer, "replace-registry-host=always") // it would send a scope's archives to the other registry
@@ -131,6 +134,14 @@ func (b *build) npmFlags() []string {
 		}
 	}
 	return flags
+}
+
+// cache is where the downloads of an ecosystem go.
+func (b *build) cache(e Ecosystem) string {
+	if b.o.Cache == "" {
+		return filepath.Join(b.scratch, "cache")
+	}
+	return filepath.Join(b.o.Cache, string(e))
 }
 
 // runNPM starts npm in the tree: to download, without scripts, or to run scripts,
@@ -147,7 +158,17 @@ func (b *build) runNPM(ctx context.Context, download bool, args ...string) error
 		}
 	} else {
 		settings = t.npm.open().rc()
-		policy.Network = sandbox.Network{All: true} // what the person allowed: scripts fetch prebuilt binaries
+		policy.Network = sandbox.Network{All: !b.o.Offline} // what the person allowed: scripts fetch prebuilt binaries
+	}
+	if b.o.Offline {
+		carried, err := b.carriedRegistries()
+		if err != nil {
+			return err
+		}
+		settings = carried
+	}
+	if err := b.noteRegistries(); err != nil {
+		return err
 	}
 	rc := filepath.Join(b.scratch, "npmrc")
 	b.step("deps-settings")

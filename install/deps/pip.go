@@ -34,8 +34,13 @@ func (b *build) pip(ctx context.Context) (*Result, error) {
 	if err := os.Mkdir(target, 0o700); err != nil {
 		return nil, full(Pip, err)
 	}
+	if b.o.Cache != "" && !b.o.Offline {
+		if err := b.runPip(ctx, b.downloadArgs()); err != nil {
+			return nil, err
+		}
+	}
 	end := b.watch(0, func() int { return len(distributions(target)) })
-	err = b.runPip(ctx, target)
+	err = b.runPip(ctx, b.pipArgs(target))
 	end()
 	if err != nil {
 		return nil, err
@@ -51,12 +56,9 @@ func (b *build) pip(ctx context.Context) (*Result, error) {
 // pipArgs are pip's arguments (security.md 3.2); no value of the person's settings is
 // among them.
 func (b *build) pipArgs(target string) []string {
-	args := []string{"install", "--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar=off", "--no-cache-dir", "--no-compile", "--no-warn-script-location"}
-	if !b.o.AllowScripts {
-		args = append(args, "--only-binary", ":all:")
-	}
-	if b.set.Locked {
-		args = append(args, "--require-hashes")
+	args := append(b.pipCommon("install"), "--no-compile", "--no-warn-script-location")
+	if b.o.Cache != "" {
+		args = append(args, "--no-index", "--find-links", b.cache(Pip))
 	}
 	if within(b.o.Tool.Installer, pipReports) {
 		args = append(args, "--report", b.report())
@@ -64,12 +66,29 @@ func (b *build) pipArgs(target string) []string {
 	return append(args, "--target", target, "-r", filepath.Join(b.tree, requiredFile))
 }
 
+// pipCommon are the arguments of every start that takes packages in.
+func (b *build) pipCommon(command string) []string {
+	args := []string{command, "--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar=off", "--no-cache-dir"}
+	if !b.o.AllowScripts {
+		args = append(args, "--only-binary", ":all:")
+	}
+	if b.set.Locked {
+		args = append(args, "--require-hashes")
+	}
+	return args
+}
+
+// downloadArgs let pip fill the cache; what is installed then comes from there.
+func (b *build) downloadArgs() []string {
+	return append(b.pipCommon("download"), "--dest", b.cache(Pip), "-r", filepath.Join(b.tree, requiredFile))
+}
+
 func (b *build) report() string { return filepath.Join(b.scratch, "report.json") }
 
-func (b *build) runPip(ctx context.Context, target string) error {
+func (b *build) runPip(ctx context.Context, args []string) error {
 	t := b.o.Tool
 	policy := b.policy(t.Hosts)
-	if b.o.AllowScripts {
+	if b.o.AllowScripts && !b.o.Offline {
 		policy.Network = sandbox.Network{All: true}
 	}
 	env := t.pip.environ()
@@ -77,7 +96,7 @@ func (b *build) runPip(ctx context.Context, target string) error {
 	if t.pip.values["cert"] == "" && vars["REQUESTS_CA_BUNDLE"] == "" && vars["CURL_CA_BUNDLE"] == "" && vars["SSL_CERT_FILE"] != "" {
 		env = append(env, "PIP_CERT="+vars["SSL_CERT_FILE"])
 	}
-	argv := append(slices.Clone(t.argv), b.pipArgs(target)...)
+	argv := append(slices.Clone(t.argv), args...)
 	return b.run(ctx, policy, sandbox.Command{Argv: argv, Dir: b.tree, Env: b.environ(env...)}, t.pip.secrets)
 }
 

@@ -29,6 +29,11 @@ type Options struct {
 	Timeout time.Duration
 	// AllowScripts lets install scripts run and sources be built.
 	AllowScripts bool
+	// Cache, when not "", is a folder of ours for what npm and pip download; it stays, so
+	// that another machine can be given it. Offline takes everything from there, and
+	// nothing is asked.
+	Cache   string
+	Offline bool
 	// Progress, when not nil, is told how many packages are in place, of how many
 	// (0 = unknown), about twice a second.
 	Progress func(done, total int)
@@ -113,12 +118,18 @@ func (b *build) environ(more ...string) []string {
 // the person's settings name.
 func (b *build) policy(hosts []string) sandbox.Policy {
 	t := b.o.Tool
+	if b.o.Offline {
+		hosts = nil
+	}
 	hosts = localHosts(hosts)
 	p, open := b.o.Sandbox.Install(b.tree, hosts)
 	if open != "" && len(hosts) > 0 {
 		b.say("%s: %s", b.set.Ecosystem, open)
 	}
 	p.Own = append(p.Own, b.scratch)
+	if b.o.Cache != "" {
+		p.Own = append(p.Own, b.o.Cache)
+	}
 	p.Read = slices.Concat([]string{filepath.Dir(filepath.Dir(t.Path)), t.dir}, t.npm.files, t.pip.files)
 	for _, kv := range b.o.Base {
 		name, value, _ := strings.Cut(kv, "=")
