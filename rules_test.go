@@ -27,7 +27,8 @@ var levels = map[string]int{
 	"activate":             7,
 	"activate/record":      6, // what is true of each activation, on disk
 	"login":                6, "serve": 6,
-	"install": 5, "form": 5, "launch": 5, "catalog": 5,
+	"login/pairing": 6, // the other way of signing in; neither knows the other
+	"install":       5, "form": 5, "launch": 5, "catalog": 5,
 	"install/deps": 4, // reads lists of packages and starts npm and pip; install keeps what they make
 	"fetch":        3, "keystore": 3, "mount": 3,
 	"manifest": 2, "sandbox": 2, "fetch/trust": 2,

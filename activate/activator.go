@@ -24,7 +24,10 @@ import (
 type Person interface {
 	// Fill shows the fields of one connector and returns an answer for each.
 	Fill(ctx context.Context, title string, qs []form.Question) (map[string]form.Answer, error)
-	// Decide is asked when verify or the probe failed.
+	// Pair shows a QR code, and what becomes of it, while run goes on; Esc and Ctrl-C
+	// end it with form.ErrLeft and form.ErrAborted.
+	Pair(ctx context.Context, name string, run func(ctx context.Context, show func(form.QRView)) error) error
+	// Decide is asked when the sign-in, verify or the probe failed.
 	Decide(ctx context.Context, f Failure) (Decision, error)
 }
 
@@ -36,11 +39,11 @@ const (
 	Edit                        // show the form again, with what was typed
 	GrantAll                    // grant what the sandbox refused, and try again
 	Retry                       // try the same values again
-	SavePending                 // store them unverified; the session parks
+	SavePending                 // store them unverified, or not signed in; the session parks
 )
 
 // Failure is what a person decides about. Err is a *RefusedError, a
-// *ProbeError or what kept verify from running.
+// *ProbeError, a *SignInError or what kept verify from running.
 type Failure struct {
 	Name     string
 	Err      error
@@ -170,6 +173,9 @@ type trial struct {
 	box      *sandbox.Sandbox
 	grants   []Access // by the user, beyond the manifest
 	withheld []Access // by the user, from what the manifest asks for
+	sign     signing  // of a qr connector
+	paired   bool     // a phone has read its code
+	live     func()   // lets another process have its upstream; nil = not held
 	// keepSandbox leaves what the record says of the sandbox: nothing is started.
 	keepSandbox bool
 	replaces    bool // another version, which stays when this one is given up
@@ -218,6 +224,7 @@ type proof struct {
 	state   record.State
 	outcome Outcome
 	failed  error             // why it is only pending
+	left    bool              // the person left the sign-in with Ctrl-C
 	probe   *record.Probe     // nil when saved without one
 	verify  *record.VerifyRef // what the record keeps saying when nothing ran
 }
@@ -246,6 +253,10 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if a.Person == nil || !isFailure(err) {
 			return proof{}, err
 		}
+		if errors.Is(err, form.ErrAborted) { // Ctrl-C leaves it not signed in (format.md section 7)
+			p.state, p.failed, p.left = record.Unauthorized, err, true
+			return p, nil
+		}
 		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, KeepsOld: t.replaces, Grants: Relaxations(err)})
 		if derr != nil {
 			return proof{}, derr
@@ -257,7 +268,7 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 			ask = false
 			t.grants = append(t.grants, Relaxations(err)...)
 		case SavePending:
-			p.state, p.failed = record.Pending, err
+			p.state, p.failed = stateAfter(err), err
 			return p, nil
 		default:
 			return proof{}, err
@@ -270,7 +281,17 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 func isFailure(err error) bool {
 	var refused *RefusedError
 	var probe *ProbeError
-	return errors.As(err, &refused) || errors.As(err, &probe)
+	var signIn *SignInError
+	return errors.As(err, &refused) || errors.As(err, &probe) || errors.As(err, &signIn)
+}
+
+// stateAfter is the state of what is saved after a failure.
+func stateAfter(err error) record.State {
+	var signIn *SignInError
+	if errors.As(err, &signIn) {
+		return record.Unauthorized
+	}
+	return record.Pending
 }
 
 // shortSecret is the length below which keystore.Redactor leaves a value in
@@ -286,12 +307,23 @@ func (a *Activator) noteShort(t *trial) {
 	}
 }
 
-// try runs verify and the probe once. On failure the proof holds what is known
-// so far, for saving as pending.
+// try signs in, where a connector does that, and runs verify and the probe once. On
+// failure the proof holds what is known so far, for saving as pending.
 func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, error) {
 	p := proof{state: record.Ready}
 	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
 		return p, err
+	}
+	if signsInByQR(t.manifest) {
+		probe, signedIn, err := a.signIn(ctx, t)
+		p.probe = probe
+		if err != nil {
+			return p, err
+		}
+		if !signedIn {
+			p.state, p.outcome = record.Unauthorized, Outcome{Message: "not tested: nobody is signed in"}
+			return p, nil
+		}
 	}
 	if skipVerify {
 		p.outcome = Outcome{Message: "verify was skipped by --no-verify"}
@@ -312,6 +344,9 @@ func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, 
 		a.say("verified in %s: %s", roughly(p.outcome.Elapsed), strings.TrimSpace(p.outcome.Message))
 	} else {
 		a.say("%s", p.outcome.Message)
+	}
+	if p.probe != nil { // the sign-in has asked
+		return p, nil
 	}
 	a.say("starting the server once, to list its tools")
 	done := a.busy("starting", probeLimit)

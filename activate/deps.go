@@ -179,6 +179,9 @@ func (a *Activator) resumeDeps(ctx context.Context, t *trial, rec *record.Record
 
 // drop lets a sweep at what the trial held.
 func (t *trial) drop() {
+	if t.live != nil {
+		t.live()
+	}
 	if t.release != nil {
 		t.release()
 	}

@@ -13,6 +13,7 @@ import (
 	"skald-connectors/form"
 	"skald-connectors/install"
 	"skald-connectors/keystore"
+	"skald-connectors/login/pairing"
 	"skald-connectors/manifest"
 )
 
@@ -59,6 +60,10 @@ func (a *Activator) CheckGiven(p *Plan, given map[string]Given) ([]string, error
 	if missing := v.missing(); len(missing) > 0 && a.Person == nil {
 		return nil, &MissingError{Name: p.Name, Fields: missing}
 	}
+	// Data that was kept may hold a session: then nobody has to be there.
+	if signsInByQR(p.Manifest) && a.Person == nil && !p.Pending && !a.Store.Kept(p.Name) {
+		return nil, &SignInError{Name: p.Name, Err: &pairing.Error{Kind: pairing.Unseen}}
+	}
 	return notes, nil
 }
 
@@ -86,7 +91,8 @@ func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]G
 }
 
 // Install makes the planned activation. The record is written last; before it,
-// every error and every kill leaves the machine as it was.
+// every error and every kill leaves the machine as it was. A *LeftError comes with
+// the record.
 func (a *Activator) Install(ctx context.Context, r Request) (*record.Record, error) {
 	name := r.Plan.Name
 	if err := r.agreesWithPlan(); err != nil {
@@ -108,8 +114,8 @@ func (a *Activator) Install(ctx context.Context, r Request) (*record.Record, err
 		return nil, err
 	}
 	rec, err := a.installStaged(ctx, r, stage)
-	if err == nil {
-		return rec, nil
+	if rec != nil {
+		return rec, err
 	}
 	if derr := stage.Discard(); derr != nil {
 		a.say("removing the staged files: %v", derr)
@@ -145,7 +151,7 @@ func (r *Request) agreesWithPlan() error {
 	return nil
 }
 
-func (a *Activator) installStaged(ctx context.Context, r Request, stage *install.Stage) (*record.Record, error) {
+func (a *Activator) installStaged(ctx context.Context, r Request, stage *install.Stage) (out *record.Record, err error) {
 	dir, err := stage.Work(r.Plan.Name)
 	if err != nil {
 		return nil, err
@@ -155,6 +161,15 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	if t.box, err = a.OpenSandbox(r.Mode); err != nil {
 		return nil, err
 	}
+	t.sign = signAsk
+	if r.Plan.Pending {
+		t.sign = signLater
+	}
+	defer func() {
+		if out == nil && !a.Records().Taken(t.name) {
+			a.undoSignIn(ctx, t)
+		}
+	}()
 	rec := newRecord(r)
 	if err = a.installDeps(ctx, t, r.Plan.Deps, packageOptions{allowScripts: r.AllowScripts, timeout: r.DepsTimeout, cache: r.Packages}); err != nil {
 		return nil, err
@@ -187,6 +202,9 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	rec.Version, rec.Digest, t.dir = done.Ref.Version, done.Ref.Digest, done.Work
 	if err := a.commit(ctx, t, p, rec, nil); err != nil {
 		return nil, err
+	}
+	if p.left {
+		return rec, &LeftError{Name: t.name}
 	}
 	return rec, nil
 }

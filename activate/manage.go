@@ -69,6 +69,11 @@ func (a *Activator) makeReady(ctx context.Context, t *trial, rec *record.Record)
 	if t.box, err = a.OpenSandbox(modeOf(rec)); err != nil {
 		return err
 	}
+	if signsInByQR(t.manifest) && t.live == nil { // a second upstream would end the session of the first
+		if t.live, err = a.HoldLive(rec.Name); err != nil {
+			return err
+		}
+	}
 	if err := a.Store.Heal(ctx, rec.Name, rec.Ref(), t.files); err != nil {
 		return err
 	}
@@ -161,6 +166,7 @@ func (a *Activator) Configure(ctx context.Context, name string, given map[string
 			return &NothingGivenError{Name: name, Fields: t.values.fields}
 		}
 		defer t.drop()
+		t.sign = signNote
 		o.apply(t, present)
 		if err := a.makeReady(ctx, t, present); err != nil {
 			return err
@@ -177,15 +183,22 @@ func (a *Activator) Configure(ctx context.Context, name string, given map[string
 
 // Verify runs verify and the probe on the stored values and records the
 // outcome. A pass makes a pending activation ready; a failure changes no state
-// (exit 3 or 5), since the values may be right and the service down. rec is
-// not nil when the outcome was recorded.
+// (exit 3 or 5), since the values may be right and the service down, but for a
+// connector that says that nobody is signed in. rec is not nil when the outcome was
+// recorded.
 func (a *Activator) Verify(ctx context.Context, name string) (rec *record.Record, outcome Outcome, err error) {
+	return a.verifyAs(ctx, name, func(*trial) {})
+}
+
+// verifyAs is Verify on a trial that was prepared first.
+func (a *Activator) verifyAs(ctx context.Context, name string, prepare func(*trial)) (rec *record.Record, outcome Outcome, err error) {
 	var failed error
 	err = a.onRecord(ctx, name, func(present *record.Record) error {
 		t, err := a.resume(ctx, present, false)
 		if err != nil {
 			return err
 		}
+		prepare(t)
 		if missing := t.values.missing(); len(missing) > 0 {
 			return &UnfilledError{MissingError{Name: name, Fields: missing}}
 		}
@@ -225,8 +238,11 @@ func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present
 	next.Verify = a.verifyRef(p.outcome, failed)
 	next.Runtimes, next.Deps, next.UpdatedAt = t.runtimes, t.deps, a.Now().UTC()
 	t.recordSandbox(a, &next) // the back end may be another one since
+	if unpaired(failed) {
+		next.AuthState = record.Unauthorized
+	}
 	if failed == nil {
-		next.AuthState = record.Ready
+		next.AuthState = p.state
 		if err := a.acceptTools(t, p.probe, &next, present); err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ import (
 // run. Every text in it comes from the feed: whoever shows it cleans it.
 type Plan struct {
 	Name        string // of the activation
+	Pending     bool   // the sign-in comes later
 	Index       *fetch.Index
 	Entry       manifest.Entry
 	Manifest    *manifest.Manifest
@@ -65,6 +66,7 @@ func (e *UnsupportedError) Error() string {
 // PlanOptions are what the user said on the command line.
 type PlanOptions struct {
 	NoDeps           bool   // they install dependencies by hand
+	Pending          bool   // they sign in later
 	Mode             string // of the sandbox
 	Grants, Withheld []Access
 	Given            map[string]Given
@@ -89,7 +91,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Name: name, Index: pre.Index, Entry: pre.Entry, Manifest: pre.Manifest, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest}
+	p := &Plan{Name: name, Pending: o.Pending, Index: pre.Index, Entry: pre.Entry, Manifest: pre.Manifest, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest}
 	v := newValues(p.Manifest)
 	if _, err := v.take(o.Given); err != nil {
 		return nil, err
@@ -173,7 +175,9 @@ func supported(e manifest.Entry, m *manifest.Manifest) error {
 		return refuse("the type %q is reserved for later", m.Type)
 	case m.Auth.Unsupported() != "":
 		return refuse("%s", m.Auth.Unsupported())
-	case m.Auth.Type == "oauth2" || m.Auth.Type == "qr":
+	case signsInByQR(m) && m.Remote():
+		return refuse("it signs in by a QR code and runs elsewhere; its session would have no place here")
+	case m.Auth.Type == "oauth2":
 		return refuse("it signs in by %s, which this version of the program cannot do yet", m.Auth.Type)
 	case m.Remote() && m.Server.URL == "":
 		return refuse("its manifest has no mcp_config.url")

@@ -62,51 +62,21 @@ type ProbeError struct {
 func (e *ProbeError) Error() string { return fmt.Sprintf("starting %q: %v", e.Connector, e.Err) }
 func (e *ProbeError) Unwrap() error { return e.Err }
 
-// probe starts a local server, completes the handshake and lists its tools.
+// probe starts a server, completes the handshake and lists its tools.
 func (a *Activator) probe(ctx context.Context, t *trial) (*record.Probe, error) {
 	if t.manifest.Remote() {
 		return a.probeRemote(ctx, t)
 	}
-	argv, err := serverArgv(t)
+	u, err := a.startUpstream(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	env, _ := connectorEnviron(t.base(a), t.manifest, t.values, t.dir)
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	policy, command := t.policy(a), sandbox.Command{Argv: argv, Dir: t.dir, Env: env}
-	p, err := t.box.Start(ctx, policy, command)
+	p, err := u.greet()
 	if err != nil {
-		return nil, &ProbeError{Connector: t.manifest.ID, Err: err}
+		return nil, u.failed(ctx, err)
 	}
-	redact := keystore.NewRedactor(t.values.handles())
-	tail := &tailWriter{limit: probeStderr}
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		struck := redact.Writer(tail) // before the tail is cut: half a value is not found
-		_, _ = io.Copy(struck, p.Stderr)
-		_ = struck.Close()
-	}()
-	s := newStdioPeer(p.Stdin, p.Stdout)
-	result, err := handshake(s)
-	end := p.Close(probeLadder)
-	<-drained
-	if err == nil {
-		strike(result, redact)
-		return result, nil
-	}
-	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return nil, ctx.Err()
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
-		err = fmt.Errorf("it ended before it answered (%s)", ending(end))
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("it did not answer within %d s%s", int(probeLimit.Seconds()), s.instead(redact))
-	}
-	denied := append(end.Denied, t.box.Explain(policy, command, []byte(tail.String()))...)
-	return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err), Stderr: safeLines(tail.String()), Denied: denied}
+	u.end(probeLadder)
+	return p, nil
 }
 
 // safeError is err with the values struck out, on one line, and not too long.
@@ -291,6 +261,11 @@ func (s *stdioPeer) answer(id int) (exactjson.Value, []byte, error) {
 	return exactjson.Value{}, nil, fmt.Errorf("no answer among %d lines on stdout", probeNoise)
 }
 
+// answerError is an answer that is an error of the protocol.
+type answerError struct{ message string }
+
+func (e *answerError) Error() string { return "the server answered with an error: " + e.message }
+
 // readResult takes a JSON-RPC message apart; mine tells whether it answers id.
 func readResult(msg []byte, id int) (result exactjson.Value, mine bool, err error) {
 	doc, repeats, err := exactjson.Parse(msg, tooldef.Depth)
@@ -302,7 +277,7 @@ func readResult(msg []byte, id int) (result exactjson.Value, mine bool, err erro
 		return result, false, nil
 	}
 	if e, ok := doc.Get("error"); ok {
-		return result, true, fmt.Errorf("the server answered with an error: %s", str(e, "message"))
+		return result, true, &answerError{str(e, "message")}
 	}
 	result, ok = doc.Get("result")
 	if !ok || result.Kind != exactjson.Object {

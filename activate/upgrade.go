@@ -136,6 +136,13 @@ func (a *Activator) Upgrade(ctx context.Context, r UpgradeRequest) (out *Upgrade
 }
 
 func (a *Activator) upgrade(ctx context.Context, r UpgradeRequest, present *record.Record) (*Upgraded, error) {
+	if signsInByQR(r.Plan.Manifest) {
+		release, err := a.HoldLive(present.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	stage, err := a.Store.Stage(ctx, r.Plan.bundle, a.Step)
 	if err != nil {
 		return nil, err
@@ -297,7 +304,7 @@ func scriptsAllowed(present *record.Record, list []Dependency) bool {
 func parked(t *trial, present *record.Record) bool {
 	if present.AuthState == record.Expired || present.AuthState == record.Unauthorized {
 		t.values.applyDefaults()
-		return present.AuthState == record.Expired || len(t.values.missing()) > 0
+		return present.AuthState == record.Expired || signsInByQR(t.manifest) || len(t.values.missing()) > 0
 	}
 	return false
 }

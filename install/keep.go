@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
@@ -69,6 +70,40 @@ func (s *Store) Abandon(ctx context.Context, name string) error {
 	}
 	defer root.Close()
 	return discard(root, name, s.step)
+}
+
+// ForgetSession empties state/<name>/auth, where a connector keeps its sign-in session
+// (format.md section 7). Hold the activation's LockName, and run nothing of it.
+func (s *Store) ForgetSession(ctx context.Context, name string) error {
+	if err := manifest.ValidID(name); err != nil {
+		return fmt.Errorf("removing the session of %q: %w", name, err)
+	}
+	unlock, err := s.lockStore(ctx)
+	if err != nil {
+		return fmt.Errorf("removing the session of %q: %w", name, err)
+	}
+	defer unlock()
+	root, err := s.ensure(stateDir, name)
+	if err != nil {
+		return fmt.Errorf("removing the session of %q: %w", name, err)
+	}
+	defer root.Close()
+	entries, err := list(root)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == durable[0] || strings.HasPrefix(e.Name(), trashPrefix) { // the latter: a kill came in between
+			if err := discard(root, e.Name(), s.step); err != nil {
+				return err
+			}
+		}
+	}
+	auth, err := s.ensure(stateDir, name, durable[0]) // the work folder links to it
+	if err != nil {
+		return fmt.Errorf("removing the session of %q: %w", name, err)
+	}
+	return auth.Close()
 }
 
 // held tells whether a process works on the activation right now.

@@ -50,8 +50,11 @@ type Options struct {
 	Upstream *Upstream         // nil: the session begins parked
 	Parking  Parking           // why it is parked, or what it says when Park has not said it
 	// LoginTool is asked after initialize and after a failed call, at most once
-	// a minute; when it says logged_out the session parks. "": none.
+	// a minute; when it says logged_out or need_scan the session parks. "": none.
 	LoginTool string
+	// SignedOut is told, in a goroutine of its own, that it parked for that reason;
+	// nil: nobody.
+	SignedOut func()
 	Now       func() time.Time
 	Clean     func(string) string // makes foreign text safe for a terminal, on one line
 }
@@ -118,6 +121,7 @@ type Session struct {
 	told      string // the protocol version that the client was told
 	ownCount  int
 	asked     time.Time // when LoginTool was asked last
+	askLater  bool      // it is asked again when a minute has passed
 	drain     *time.Timer
 	detail    string
 	done      chan struct{}

@@ -254,7 +254,9 @@ func (s *Session) adaptResources(c *call, line []byte) answer {
 	return answer{text: withEnd(append(out, line[at:]...))}
 }
 
-// askLogin asks the login tool, unless it was asked a moment ago.
+// askLogin asks the login tool. When it was asked a moment ago it is asked when the
+// pause is over: a call that fails right after the start is the sign of a session
+// that is gone.
 func (s *Session) askLogin() {
 	if s.o.LoginTool == "" {
 		return
@@ -262,7 +264,17 @@ func (s *Session) askLogin() {
 	t := &turn{s: s}
 	s.mu.Lock()
 	now := s.o.Now()
-	if s.state.phase == open && (s.asked.IsZero() || now.Sub(s.asked) >= loginPause) {
+	switch wait := loginPause - now.Sub(s.asked); {
+	case s.state.phase != open || s.askLater:
+	case !s.asked.IsZero() && wait > 0:
+		s.askLater = true
+		time.AfterFunc(wait, func() {
+			s.mu.Lock()
+			s.askLater = false
+			s.mu.Unlock()
+			s.askLogin()
+		})
+	default:
 		s.asked = now
 		t.link = s.link
 		params := append(appendQuoted([]byte(`{"name":`), s.o.LoginTool), `,"arguments":{}}`...)
@@ -273,7 +285,7 @@ func (s *Session) askLogin() {
 }
 
 // saysLoggedOut reads the answer of the login tool: structuredContent.state, or
-// the state in its text.
+// the state in its text. A connector that wants a code read has no session either.
 func saysLoggedOut(line []byte) bool {
 	doc, _, err := exactjson.Parse(line, maxDepth)
 	if err != nil {
@@ -282,18 +294,20 @@ func saysLoggedOut(line []byte) bool {
 	result, _ := doc.Get("result")
 	if content, has := result.Get("structuredContent"); has {
 		state, _ := content.Get("state")
-		return state.Str == "logged_out"
+		return noSession(state.Str)
 	}
 	content, _ := result.Get("content")
 	for _, item := range content.Items {
 		text, _ := item.Get("text")
 		inner, _, err := exactjson.Parse([]byte(text.Str), maxDepth)
-		if state, _ := inner.Get("state"); err == nil && state.Str == "logged_out" {
+		if state, _ := inner.Get("state"); err == nil && noSession(state.Str) {
 			return true
 		}
 	}
 	return false
 }
+
+func noSession(state string) bool { return state == "logged_out" || state == "need_scan" }
 
 // String names the cause as it is said in one line.
 func (c Cause) String() string {

@@ -136,6 +136,9 @@ func (t *turn) carryOut() {
 	case t.loggedOut:
 		t.loggedOut = false
 		t.s.Park(t.s.o.Parking)
+		if told := t.s.o.SignedOut; told != nil {
+			go told()
+		}
 	case t.poll:
 		t.poll = false
 		t.s.askLogin()

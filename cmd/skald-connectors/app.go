@@ -163,7 +163,7 @@ func (a *app) rootCommand() *cobra.Command {
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
 	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
 	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(), a.outdatedCommand(),
-		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.secretsCommand(), a.uninstallCommand(),
+		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.authCommand(), a.logoutCommand(), a.secretsCommand(), a.uninstallCommand(),
 		a.upgradeCommand(), a.rollbackCommand(), a.pinCommand(true), a.pinCommand(false),
 		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(), a.doctorCommand(),
 		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),

@@ -111,7 +111,7 @@ func (a *app) finish(err error) int {
 		return said.code
 	}
 	code, hint := classify(err)
-	if code == exitInterrupted {
+	if _, left := errors.AsType[*activate.LeftError](err); code == exitInterrupted && !left {
 		word := "interrupted"
 		if errors.Is(err, form.ErrAborted) {
 			word = "cancelled"
@@ -159,7 +159,7 @@ func classify(err error) (int, string) {
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) || errors.Is(err, form.ErrAborted) {
 		return exitInterrupted, ""
 	}
-	for _, try := range []func(error) (int, string, bool){usageCode, activationCode, packagesCode, trustCode, machineCode} {
+	for _, try := range []func(error) (int, string, bool){usageCode, signInCode, activationCode, packagesCode, trustCode, machineCode} {
 		if code, advice, ok := try(err); ok {
 			return code, advice
 		}

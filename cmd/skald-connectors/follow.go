@@ -18,6 +18,8 @@ const (
 	recordPause = 400 * time.Millisecond
 	// lockedPause is the time between two tries at a locked key store.
 	lockedPause = 2 * time.Second
+	// usedPause is the time between two looks whether another session has ended.
+	usedPause = time.Second
 )
 
 // recordState is what a look at the record's file sees; a record is replaced by
@@ -51,11 +53,14 @@ func (s *served) follow(ctx context.Context, kill <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.out:
+			s.signedOut(ctx)
 		case <-look.C:
 		}
 		now := s.lookAtRecord()
 		unlock := s.start.Locked != nil && s.app.hooks.now().Sub(tried) >= lockedPause
-		if now.same(s.seen) && !unlock {
+		free := s.used != nil && s.app.hooks.now().Sub(tried) >= usedPause
+		if now.same(s.seen) && !unlock && !free {
 			continue
 		}
 		tried = s.app.hooks.now()
@@ -87,8 +92,12 @@ func (s *served) renew(ctx context.Context, kill <-chan struct{}) {
 		return
 	}
 	up, run, err := s.connect(ctx, start, kill)
+	was := s.used
+	s.used = nil
 	if err != nil {
-		s.noteLine("it stays parked: %v", err)
+		if !errors.As(err, &s.used) || was == nil { // else it was said
+			s.noteLine("it stays parked: %v", err)
+		}
 		s.sess.Park(parkingOf(start, err))
 		return
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type installOptions struct {
 	given       givenFlags
 	yes         bool
 	noVerify    bool
+	pending     bool
 	noDeps      bool
 	scripts     bool
 	depsTimeout time.Duration
@@ -66,6 +68,7 @@ func (a *app) installCommand() *cobra.Command {
 	f.StringVar(&o.as, "as", "", "`NAME` of the activation, for a second account")
 	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plan")
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
+	f.BoolVar(&o.pending, "pending", false, "leave the sign-in for later: it stays parked until auth NAME")
 	f.BoolVar(&o.noDeps, "no-deps", false, "do not install dependencies; they are here already")
 	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
 	f.DurationVar(&o.depsTimeout, "deps-timeout", depsTimeout, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
@@ -151,7 +154,7 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, all *shops,
 			return nil, err
 		}
 		name := orElse(o.as, e.ID)
-		p, err := act.Plan(ctx, s.market, s.index, e, name, activate.PlanOptions{NoDeps: o.noDeps, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Given: given})
+		p, err := act.Plan(ctx, s.market, s.index, e, name, activate.PlanOptions{NoDeps: o.noDeps, Pending: o.pending, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Given: given})
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +268,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 				done = append(done, rec)
 			}
 		}
-		if err != nil {
+		if err != nil && !isLeft(err) {
 			failed = append(failed, failure{Name: p.Name, Error: form.Clean(err.Error())})
 			if first != nil || len(plans) > 1 {
 				a.complain(err)
@@ -277,21 +280,31 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 		}
 	}
 	a.clearProgress()
-	if len(plans) == 1 && first != nil {
+	if len(plans) == 1 && first != nil && len(done) == 0 {
 		return first
 	}
-	mounts, err := a.mountInstalled(ctx, act, o, done)
+	mounted := done
+	if isLeft(first) { // who leaves is not asked more
+		mounted = nil
+	}
+	mounts, err := a.mountInstalled(ctx, act, o, mounted)
 	if err != nil {
 		return err
 	}
 	if err := a.reportInstalled(act, done, failed, mounts); err != nil {
 		return err
 	}
-	if first == nil || classifyOnly(first) == exitInterrupted {
+	if first == nil || len(plans) == 1 || classifyOnly(first) == exitInterrupted {
 		return cmp.Or(first, mounts.ended(false))
 	}
 	a.json = false // the one document is out, and every error is said
 	return &exitError{classifyOnly(first), fmt.Errorf("%d of %d connectors are not installed", len(plans)-len(done), len(plans))}
+}
+
+// isLeft tells an error that comes with an installed connector.
+func isLeft(err error) bool {
+	_, left := errors.AsType[*activate.LeftError](err)
+	return left
 }
 
 // failure is one connector that could not be installed, among several.
@@ -343,6 +356,9 @@ func (a *app) reportInstalled(act *activate.Activator, done []*record.Record, fa
 func installedText(act *activate.Activator, rec *record.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s is installed: %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
+	if rec.AuthState == record.Unauthorized {
+		fmt.Fprintf(&b, "  It stays parked until it is signed in: %s auth %s\n", program, rec.Name)
+	}
 	if rec.AuthState == record.Pending {
 		fmt.Fprintf(&b, "  It stays parked until its test passes: %s configure %s\n", program, rec.Name)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,6 @@ func (a *app) configureCommand() *cobra.Command {
 	o := &configureOptions{}
 	c := &cobra.Command{
 		Use:     "configure NAME",
-		Aliases: []string{"auth"}, // the form is where a credential is typed
 		GroupID: "main",
 		Short:   "Change the settings of an installed connector",
 		Long: "configure shows the settings of an installed connector again. A stored secret shows as\n" +
@@ -36,11 +36,15 @@ func (a *app) configureCommand() *cobra.Command {
 			return a.configure(cmd.Context(), o)
 		},
 	}
+	o.register(c)
+	return c
+}
+
+func (o *configureOptions) register(c *cobra.Command) {
 	c.Flags().BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
 	c.Flags().StringVar(&o.sandbox, "sandbox", "", "change its protection: auto, bwrap, landlock, container or none (`MODE`)")
 	o.access.register(c)
 	o.given.register(c)
-	return c
 }
 
 func (a *app) configure(ctx context.Context, o *configureOptions) error {
@@ -123,6 +127,10 @@ func (a *app) verify(ctx context.Context, name string) error {
 		}
 		a.json = false // the one document is out
 		return withoutHint(err)
+	}
+	var signIn *activate.SignInError
+	if errors.As(err, &signIn) {
+		return withHint(&exitError{exitRefused, err}, "sign in with %s auth %s", program, name)
 	}
 	if err != nil {
 		return withHint(&exitError{classifyOnly(err), err}, "change its settings with %s configure %s", program, name)

@@ -36,12 +36,15 @@ func (p *person) Fill(ctx context.Context, title string, qs []form.Question) (ma
 func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decision, error) {
 	p.app.clearProgress()
 	p.app.showFailure(f.Err)
+	var signIn *activate.SignInError
 	options := []form.Option{{Value: "edit", Label: "Edit the settings"}, {Value: "retry", Label: "Try again with the same settings"},
 		{Value: "pending", Label: "Save them unverified (the connector stays parked until `verify` passes)"}, {Value: "give-up", Label: "Give up; nothing is stored"}}
 	if f.KeepsOld {
 		options = append(options[:2], form.Option{Value: "give-up", Label: "Give up; the version that is here stays"})
 	}
-	if !f.CanEdit {
+	if errors.As(f.Err, &signIn) {
+		options = signInOptions(options, f)
+	} else if !f.CanEdit {
 		options = options[1:]
 	}
 	if len(f.Grants) > 0 {

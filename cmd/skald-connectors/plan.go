@@ -55,6 +55,9 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 		}
 	}
 	row("ask", "%s", fieldsText(p.Fields))
+	if text := signInText(p); text != "" {
+		row("sign in", "%s", text)
+	}
 	if text := a.storeText(p); text != "" {
 		row("keep", "%s", text)
 	}
@@ -65,6 +68,17 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 		row("note", "%s", form.Clean(w))
 	}
 	return b.String()
+}
+
+// signInText says how the connector is signed in; "" when a credential is typed.
+func signInText(p *activate.Plan) string {
+	switch {
+	case p.Manifest.Auth.Type != "qr":
+		return ""
+	case p.Pending:
+		return "later, with " + program + " auth " + p.Name + ": your phone reads a QR code"
+	}
+	return "your phone reads a QR code that is shown here; the session is kept in a private folder"
 }
 
 func orElse(s, other string) string {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/launch"
+	"skald-connectors/login/pairing"
 	"skald-connectors/sandbox"
 )
 
@@ -91,7 +93,9 @@ type served struct {
 	log   io.Writer
 	up    *runningUpstream // nil while parked
 	seen  recordState
-	told  bool // that another version was put in place
+	told  bool                 // that another version was put in place
+	used  *activate.InUseError // another session has the one upstream; nil = none
+	out   chan struct{}        // the connector says that nobody is signed in
 }
 
 // serve is `run`. What ends it is told as an exit code and one line.
@@ -104,7 +108,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	s := &served{app: a, act: act, name: o.name}
+	s := &served{app: a, act: act, name: o.name, out: make(chan struct{}, 1)}
 	s.seen = s.lookAtRecord()
 	if s.start, err = act.Prepare(ctx, o.name); err != nil {
 		return err
@@ -119,12 +123,17 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	s.sess = launch.New(opts)
 	if !s.start.Parked() {
 		up, run, err := s.connect(ctx, s.start, kill)
-		if err != nil {
+		switch {
+		case errors.As(err, &s.used):
+			s.noteLine("it is parked: %v", err)
+			s.sess.Park(parkingOf(s.start, err))
+		case err != nil:
 			s.noteLine("session ends: %v", err)
 			return err
+		default:
+			s.up = run
+			s.sess.Wake(*up)
 		}
-		s.up = run
-		s.sess.Wake(*up)
 	}
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -162,6 +171,15 @@ func (s *served) options(calls io.Writer) launch.Options {
 		Log: s.log, Receipts: calls, Redactor: s.start.Redactor, Grant: grantOf(rec), Titles: s.start.Titles,
 		Parking: parkingOf(s.start, nil), Now: s.app.hooks.now, Clean: form.Clean,
 	}
+	if isQR(rec) {
+		o.LoginTool = pairing.StatusTool
+		o.SignedOut = func() {
+			select {
+			case s.out <- struct{}{}:
+			default: // it is known already
+			}
+		}
+	}
 	if p := rec.Probe; p != nil {
 		o.Probe = &launch.Probe{ProtocolVersion: p.ProtocolVersion, Capabilities: string(p.Capabilities), Instructions: p.Instructions}
 	}
@@ -178,6 +196,9 @@ func (a *app) protocol() io.Writer {
 
 func grantOf(rec *record.Record) launch.Grant {
 	g := launch.Grant{Allow: rec.Grant.Allow, Deny: rec.Grant.Deny}
+	if isQR(rec) { // these are for us
+		g.Deny = append(slices.Clone(g.Deny), pairing.StatusTool, pairing.LogoutTool)
+	}
 	if rec.Probe == nil {
 		return g // nothing was ever accepted
 	}
@@ -186,36 +207,6 @@ func grantOf(rec *record.Record) launch.Grant {
 		g.Accepted[t.Name] = t.Digest
 	}
 	return g
-}
-
-// parkingOf says why nothing runs, and what to run about it.
-func parkingOf(start *activate.Start, failed error) launch.Parking {
-	p := launch.Parking{State: "unauthorized", Code: launch.AuthRequired}
-	name := start.Record.Name
-	switch {
-	case failed != nil:
-		p.Message = fmt.Sprintf("connector %s cannot be started: %s; run: %s verify %s", name, form.Clean(failed.Error()), program, name)
-	case start.Locked != nil:
-		p.Message = fmt.Sprintf("the key store with the credentials of connector %s is locked; run: %s unlock", name, program)
-	case start.State == record.Expired:
-		p.State, p.Code = "expired", launch.AuthExpired
-		p.Message = fmt.Sprintf("the credentials of connector %s have expired; run: %s auth %s", name, program, name)
-	case start.State == record.Pending:
-		p.Message = fmt.Sprintf("connector %s has not passed its test yet; run: %s verify %s", name, program, name)
-	default:
-		p.Message = fmt.Sprintf("connector %s has no credentials; run: %s auth %s", name, program, name)
-	}
-	return p
-}
-
-func parkedWord(start *activate.Start) string {
-	switch {
-	case start.Locked != nil:
-		return "parked: the key store is locked"
-	case start.Parked():
-		return "parked: " + string(start.State)
-	}
-	return ""
 }
 
 // runningUpstream is a started connector, for the end of the session.
@@ -235,6 +226,13 @@ func (r *runningUpstream) live() bool {
 
 // connect starts the connector, or makes the connection to a remote one.
 func (s *served) connect(ctx context.Context, start *activate.Start, kill <-chan struct{}) (*launch.Upstream, *runningUpstream, error) {
+	release := func() {}
+	if isQR(start.Record) {
+		var err error
+		if release, err = s.act.HoldLive(s.name); err != nil {
+			return nil, nil, err
+		}
+	}
 	run := &runningUpstream{stopped: make(chan struct{})}
 	if start.Address != "" {
 		up := launch.Remote{
@@ -251,6 +249,7 @@ func (s *served) connect(ctx context.Context, start *activate.Start, kill <-chan
 	// The ladder ends it, not the context: a signal climbs the same steps.
 	p, err := start.Box.Start(context.WithoutCancel(ctx), start.Policy, start.Command)
 	if err != nil {
+		release()
 		return nil, nil, &activate.ProbeError{Connector: start.Record.Connector, Err: err}
 	}
 	run.process = p
@@ -266,6 +265,7 @@ func (s *served) connect(ctx context.Context, start *activate.Start, kill <-chan
 		}()
 		end := p.Close(sessionLadder)
 		close(over)
+		release()
 		for _, d := range end.Denied {
 			s.note(start.Redactor, "the sandbox kept from it: %s %s (%s)", d.Kind, d.Target, d.Why)
 		}
