@@ -1,9 +1,11 @@
 """What the suites of the Google connectors share: the double, its settings, and the tests that
 hold for every one of them (sign-in, refresh, errors, retries, the folder for files)."""
 
+import importlib
 import json
 import os
 import queue
+import sys
 import tempfile
 import threading
 
@@ -11,7 +13,7 @@ from google_double import CLIENT_SECRET, Double, disabled, missing_scope, outage
 from google_double_drive import Drive
 from google_double_gcal import Calendar
 from google_double_gmail import Gmail
-from stdio_client import ServerTest
+from stdio_client import ROOT, ServerTest
 
 
 def everything():
@@ -48,6 +50,17 @@ class GoogleTest(ServerTest):
     def read(self, name):
         with open(os.path.join(self.files, name), "rb") as f:
             return f.read()
+
+    def here(self, **more):
+        """Return a function that asks the API once, by the connector's own client in this process."""
+        sys.path.insert(0, os.path.join(ROOT, self.connector))
+        try:
+            api = importlib.import_module("google_api")
+        finally:
+            sys.path.pop(0)
+        credential = api.Credential(self.double.credential(**more), "X_CREDS_JSON")
+        client = api.Client(credential, {"title": self.api.title, "library": ""}, self.double.url, "skald-test/1")
+        return lambda: client.call("GET", self.path)
 
     def notification(self, client):
         message = client.notifications.get(timeout=30)
@@ -91,13 +104,11 @@ class SignInTests:
     def test_odd_lifetimes(self):
         for odd in (None, 0, -5, "soon", "3600", 10 ** 12, [], True):
             self.double.expires_in = odd
-            client = self.start()
-            self.ok(client, self.probe)
-            client.close()
+            self.here()()
         self.double.expires_in = 30  # less than the margin: every call needs a new one
-        client, before = self.start(), self.double.refreshes
-        self.ok(client, self.probe)
-        self.ok(client, self.probe)
+        ask, before = self.here(), self.double.refreshes
+        ask()
+        ask()
         self.assertEqual(self.double.refreshes, before + 2)
 
     def test_a_revoked_sign_in(self):
@@ -121,12 +132,12 @@ class SignInTests:
                             (self.double.credential(token_uri="http://example.org/token"), "must be an https address"),
                             (self.double.credential(token_uri="https://u:p@example.org"), "must be an https address")):
             env = self.environment(CREDS_JSON=text)
-            self.fails(self.start(env), self.probe, words)
             code, result, said = self.run_verify(env)
             self.assertEqual((code, result["ok"]), (1, False))
             self.assertIn(words, result["message"])
             self.assertNotIn(CLIENT_SECRET, said)
-        for url in ("http://example.org", "ftp://x", "https://a@b", "https://x?y"):
+        self.fails(self.start(self.environment(CREDS_JSON="")), self.probe, "not signed in")
+        for url in ("http://example.org", "https://a@b"):
             self.fails(self.start(self.environment(API_URL=url)), self.probe, "API_URL must be an https address")
 
     def test_odd_token_answers(self):
@@ -136,9 +147,11 @@ class SignInTests:
                               ((400, {}, {"error": "invalid_request", "error_description": "x\r\ny"}), "renew the sign-in: x y;"),
                               ((429, {"Retry-After": "9999"}, {}), "answered 429; try again later")):
             self.double.token_answers = [answer]
-            self.fails(self.start(), self.probe, words)
+            with self.assertRaises(Exception) as caught:
+                self.here()()
+            self.assertIn(words, str(caught.exception))
         self.double.token_answers = [(500, {"Retry-After": "0"}, b"")] * 3
-        self.ok(self.start(), self.probe)
+        self.here()()
 
     def test_secrets_are_never_told(self):
         client = self.start()
@@ -288,25 +301,15 @@ def _odd(code, body):
 
 
 class SingleFlightTests:
-    """The shared client, in this process; api is the connector's google_api module."""
+    """Mixed into each suite: the shared client, in this process."""
 
     def test_refreshes_are_shared(self):
-        import importlib
-        import sys
-        from stdio_client import ROOT
-        sys.path.insert(0, os.path.join(ROOT, self.connector))
-        try:
-            api = importlib.import_module("google_api")
-        finally:
-            sys.path.pop(0)
-        credential = api.Credential(self.double.credential(), "X")
-        client = api.Client(credential, {"title": "x", "library": ""}, self.double.url, "skald-test/1")
+        ask = self.here()
         for rounds in (1, 2):
-            threads = [threading.Thread(target=client.call, args=("GET", self.path)) for _ in range(12)]
+            threads = [threading.Thread(target=ask) for _ in range(12)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
             self.assertEqual(self.double.refreshes, rounds)
             self.double.tokens.clear()
-        self.assertNotIn("double", repr(credential))
