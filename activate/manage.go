@@ -107,6 +107,9 @@ func (a *Activator) replace(ctx context.Context, t *trial, p proof, present *rec
 		return nil, err
 	}
 	defer unlock()
+	if err := a.removeFromPrior(ctx, t, present); err != nil {
+		return nil, err
+	}
 	next := *present
 	if err := a.commit(ctx, t, p, &next, present); err != nil {
 		return nil, err
@@ -326,9 +329,6 @@ func (a *Activator) RemoveSecret(ctx context.Context, name, handle string) (exis
 		if existed = present.Secret(handle); !existed {
 			return nil
 		}
-		if err := a.removeFromPrior(ctx, present, handle); err != nil {
-			return err
-		}
 		return a.editSecret(ctx, present, func(t *trial) error {
 			t.values.set(handle, keystore.Secret{})
 			return nil
@@ -337,15 +337,23 @@ func (a *Activator) RemoveSecret(ctx context.Context, name, handle string) (exis
 	return existed, err
 }
 
-// removeFromPrior takes a secret out of the vault of the version that is kept for a
-// rollback: what was taken away does not come back with it.
-func (a *Activator) removeFromPrior(ctx context.Context, present *record.Record, handle string) error {
+// removeFromPrior takes the secrets that t has no longer out of the vault of the version
+// that is kept for a rollback: what was taken away does not come back with it.
+func (a *Activator) removeFromPrior(ctx context.Context, t *trial, present *record.Record) error {
+	stays := map[string]bool{}
+	for _, h := range t.values.handles() {
+		stays[h.Name] = true
+	}
+	gone := map[string]bool{}
+	for _, s := range present.Secrets {
+		gone[s.Name] = !stays[s.Name]
+	}
 	prior, err := present.Prior()
-	if err != nil || prior == nil || !prior.Secret(handle) {
+	if err != nil || prior == nil || !slices.ContainsFunc(prior.Secrets, func(s record.SecretRef) bool { return gone[s.Name] }) {
 		return err
 	}
 	return a.Keys.Update(ctx, prior.Name, prior.Vault, func(hs []keystore.Handle) ([]keystore.Handle, error) {
-		return slices.DeleteFunc(hs, func(h keystore.Handle) bool { return h.Name == handle }), nil
+		return slices.DeleteFunc(hs, func(h keystore.Handle) bool { return gone[h.Name] }), nil
 	})
 }
 

@@ -108,6 +108,33 @@ func (a *Activator) forgetKey(ctx context.Context, out *Removed) error {
 	return err
 }
 
+// BusyError says that another process is installing something.
+type BusyError struct{ What string }
+
+func (e *BusyError) Error() string {
+	return e.What + ": another skald-connectors is installing something"
+}
+
+// Wipe removes the home with what is in it under those names, and says how many sessions
+// are open; these go on until their clients end them. Errors: *BusyError,
+// *install.ForeignError.
+func (a *Activator) Wipe(ctx context.Context, names []string) (sessions int, err error) {
+	unlock, err := a.lockCommit(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	stages, sessions, err := a.Store.Living(ctx)
+	if err == nil && stages > 0 {
+		err = &BusyError{What: "removing everything"}
+	}
+	if err != nil {
+		return sessions, err
+	}
+	a.step("wipe")
+	return sessions, a.Store.Wipe(names)
+}
+
 // Sweep removes what interrupted commands left behind and nothing names.
 func (a *Activator) Sweep(ctx context.Context) ([]string, error) {
 	commit, err := a.lockCommit(ctx)

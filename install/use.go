@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"skald-connectors/internal/atomicfile"
@@ -105,15 +106,90 @@ func (s *Store) GoBack(ctx context.Context, name string, to Ref, files []manifes
 	return left, syncDirs(dir)
 }
 
-// Busy tells whether another process is installing something, or serves a session.
-func (s *Store) Busy(ctx context.Context) (bool, error) {
+// Living counts the stages of other processes that are installing something, and the
+// sessions that run from a work folder.
+func (s *Store) Living(ctx context.Context) (stages, sessions int, err error) {
 	unlock, err := s.lockStore(ctx)
 	if err != nil {
-		return false, err
+		return 0, 0, err
 	}
 	defer unlock()
 	alive, err := s.liveLocks()
-	return len(alive) > 0, err
+	for _, l := range alive {
+		if strings.HasPrefix(l, stagePrefix) {
+			stages++
+		} else {
+			sessions++
+		}
+	}
+	return stages, sessions, err
+}
+
+// A ForeignError says that a home holds what is not ours: names like "work" could then
+// be somebody's own, so nothing is wiped.
+type ForeignError struct {
+	Home  string
+	Names []string
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("wiping %q: it holds what is not of this program: %s", e.Home, strings.Join(e.Names, ", "))
+}
+
+// Wipe removes the home with what is in it under those names, the locks last. What
+// cannot be removed does not keep the rest from being removed. Errors: *ForeignError,
+// and then everything is as it was.
+func (s *Store) Wipe(names []string) error {
+	home, err := s.realHome()
+	if err != nil {
+		return fmt.Errorf("opening the home: %w", err)
+	}
+	root, err := os.OpenRoot(home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("opening %q: %w", home, cause(err))
+	}
+	defer root.Close()
+	entries, err := list(root)
+	if err != nil {
+		return err
+	}
+	names = append(slices.Clone(names), locksDir)
+	var foreign []string
+	for _, e := range entries {
+		switch {
+		case strings.HasPrefix(e.Name(), trashPrefix): // of a purge that was killed
+			names = append(names, e.Name())
+		case !slices.Contains(names, e.Name()) && !unfinishedCopy(e.Name(), names):
+			foreign = append(foreign, e.Name())
+		}
+	}
+	if len(foreign) > 0 {
+		return &ForeignError{Home: home, Names: foreign}
+	}
+	for _, name := range names {
+		err = errors.Join(err, discard(root, name, s.step))
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		_ = root.Remove(e.Name()) // an unfinished copy; the removal of the home tells
+	}
+	if err := os.Remove(home); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing %q: %w", home, cause(err))
+	}
+	if home != s.home {
+		return unlessGone(os.Remove(s.home)) // the link to it
+	}
+	return nil
+}
+
+// unfinishedCopy tells the temporary file of a write to one of those names.
+func unfinishedCopy(entry string, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(entry, "."+n+".") })
 }
 
 // liveLocks names the stages and sessions whose lock is held, and removes the lock

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,8 +36,8 @@ func TestUseKeepsFromSweeping(t *testing.T) {
 	if !exists(tree) {
 		t.Error("its packages are gone")
 	}
-	if busy, err := s.Busy(context.Background()); err != nil || !busy {
-		t.Errorf("not busy (%v)", err)
+	if stages, sessions, err := s.Living(context.Background()); err != nil || stages != 0 || sessions != 1 {
+		t.Errorf("%d stages and %d sessions live (%v)", stages, sessions, err)
 	}
 	two()
 	sweep()
@@ -85,4 +86,26 @@ func TestGoBack(t *testing.T) {
 	if exists(filepath.Join(early, "lib/new.py")) || exists(filepath.Join(early, "evil.py")) {
 		t.Error("code of the later version came along")
 	}
+}
+
+// Wipe takes everything, read-only folders as well, unless something is not ours.
+func TestWipe(t *testing.T) {
+	home := filepath.Join(tempDir(t), "home")
+	s := Open(home)
+	mustPut(t, s, v1(), "work")
+	names := []string{connectorsDir, receiptsDir, workDir, stateDir, "settings.json"}
+	write(t, filepath.Join(home, ".settings.json.tmp-1"), "half")
+	write(t, filepath.Join(home, "mine.txt"), "mine")
+	before := snapshot(t, home)
+	var foreign *ForeignError
+	if err := s.Wipe(names); !errors.As(err, &foreign) || len(foreign.Names) != 1 || foreign.Names[0] != "mine.txt" {
+		t.Errorf("%v", err)
+	}
+	same(t, "not ours", snapshot(t, home), before)
+	check(t, os.Remove(filepath.Join(home, "mine.txt")))
+	check(t, s.Wipe(names))
+	if exists(home) {
+		t.Errorf("left:\n%s", snapshot(t, home))
+	}
+	check(t, s.Wipe(names))
 }

@@ -204,6 +204,11 @@ func (s *Store) forget(ctx context.Context) error {
 		if err := s.guard.delete(ctx, st.item); err != nil && !isKind(err, NotFound) {
 			return err
 		}
+		if _, err := s.guard.get(ctx, st.item); err == nil {
+			return &Error{Kind: Unwritable, Op: "forgetting vault key", What: st.item, Err: errors.New("the keychain still has it")}
+		} else if !isKind(err, NotFound) {
+			return err
+		}
 	case st.backend == BackendKeyfile && st.made:
 		if err := s.unlink(s.keyPath(st)); err != nil {
 			return err

@@ -244,10 +244,16 @@ func activationCode(err error) (int, string, bool) {
 		bare    *activate.UnpackedError
 		back    *activate.RolledBackError
 		noPrior *activate.NoPriorError
+		busy    *activate.BusyError
+		foreign *install.ForeignError
 	)
 	switch {
 	case errors.As(err, &back):
 		return exitConnector, "nothing is lost; upgrade passes over this version until a newer one is there", true
+	case errors.As(err, &busy):
+		return exitFailed, "run it again when that has ended", true
+	case errors.As(err, &foreign):
+		return exitUsage, "move what is yours out of it, and run it again", true
 	case errors.As(err, &noPrior):
 		return exitNotFound, "", true
 	case errors.As(err, &bare):
