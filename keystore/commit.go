@@ -199,6 +199,7 @@ func (s *Store) forget(ctx context.Context) error {
 		return err
 	}
 	s.cached = nil
+	dropLogin(st.recipient)
 	switch {
 	case st.backend == BackendKeychain:
 		if err := s.guard.delete(ctx, st.item); err != nil && !isKind(err, NotFound) {

@@ -35,6 +35,9 @@ func (s *Store) opened(ctx context.Context, st *state) (*key, error) {
 func (s *Store) fetchKey(ctx context.Context, st *state) (*key, error) {
 	switch st.backend {
 	case BackendPassphrase:
+		if k := keptLogin(st.recipient); k != nil { // by UnlockLogin
+			return k, nil
+		}
 		return s.unwrapKey(ctx, st)
 	case BackendKeyfile:
 		return s.readKeyFile(s.keyPath(st))

@@ -203,6 +203,33 @@ func (s *Store) Unlock(ctx context.Context) error {
 	})
 }
 
+// UnlockLogin is Unlock, and opens a passphrase store for the other processes of
+// this user too, until the login ends. kept is false where this system has no
+// place for that; a keychain and a key file are open for them anyway.
+func (s *Store) UnlockLogin(ctx context.Context) (kept bool, err error) {
+	if err := s.Unlock(ctx); err != nil {
+		return false, err
+	}
+	st, err := s.loadState()
+	if err != nil || st == nil || st.backend != BackendPassphrase {
+		return false, err
+	}
+	err = s.gated(ctx, func() error {
+		kept = s.cached != nil && keepLogin(s.cached) == nil
+		return nil
+	})
+	return kept, err
+}
+
+// LockLogin ends that again, and tells whether there was anything to end.
+func (s *Store) LockLogin() (was bool, err error) {
+	st, err := s.loadState()
+	if err != nil || st == nil {
+		return false, err
+	}
+	return dropLogin(st.recipient), nil
+}
+
 // lock takes a lock file of the folder and tells the person when it must wait.
 func (s *Store) lock(ctx context.Context, file string) (func(), error) {
 	waiting := func(holder string) {

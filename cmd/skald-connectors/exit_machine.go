@@ -53,7 +53,7 @@ func keystoreHint(e *keystore.Error) string {
 		return "the file with the secrets is gone; restore it from a backup, or type them again with configure"
 	case keystore.Locked:
 		if e.What == string(keystore.BackendPassphrase) || e.Op == "setting passphrase" {
-			return "run it in a terminal, or name a file that holds the passphrase with SKALD_CONNECTORS_PASSPHRASE_FILE"
+			return "run it in a terminal, or open the key store first with " + program + " unlock, or name a file that holds the passphrase with SKALD_CONNECTORS_PASSPHRASE_FILE"
 		}
 		return "unlock your keychain and run the command again"
 	case keystore.TimedOut:

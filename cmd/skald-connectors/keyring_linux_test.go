@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
 )
 
 // keyringScript runs a command on a session bus of its own with a real Secret
@@ -105,4 +108,108 @@ func lastLines(out string) string {
 		}
 	}
 	return strings.Join(lines, "")
+}
+
+// keyringBus is a session bus with a real keyring that lasts until the test ends.
+func keyringBus(t *testing.T) (address string) {
+	t.Helper()
+	script, dir := needKeyring(t), t.TempDir()
+	cmd := exec.Command("sh", script, "open", "sh", "-c", `printf %s "$DBUS_SESSION_BUS_ADDRESS" >bus.new && mv bus.new bus && exec cat`)
+	cmd.Dir = dir
+	end, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = end.Close(); <-ended })
+	for {
+		if text, err := os.ReadFile(filepath.Join(dir, "bus")); err == nil {
+			return string(text)
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the keyring ended: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// realKeyring is a connection to the keyring, to lock it and to open it as the
+// person's login or prompt does.
+type realKeyring struct {
+	t   *testing.T
+	bus *dbus.Conn
+}
+
+const (
+	secretService    = "org.freedesktop.secrets"
+	secretRoot       = dbus.ObjectPath("/org/freedesktop/secrets")
+	secretCollection = dbus.ObjectPath("/org/freedesktop/secrets/collection/login")
+)
+
+func (k *realKeyring) lock() {
+	k.t.Helper()
+	if err := k.bus.Object(secretService, secretRoot).Call("org.freedesktop.Secret.Service.Lock", 0, []dbus.ObjectPath{secretCollection}).Err; err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *realKeyring) unlock(password string) {
+	k.t.Helper()
+	service := k.bus.Object(secretService, secretRoot)
+	var output dbus.Variant
+	var session dbus.ObjectPath
+	if err := service.Call("org.freedesktop.Secret.Service.OpenSession", 0, "plain", dbus.MakeVariant("")).Store(&output, &session); err != nil {
+		k.t.Fatal(err)
+	}
+	type secret struct {
+		Session           dbus.ObjectPath
+		Parameters, Value []byte
+		ContentType       string
+	}
+	const unlock = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface.UnlockWithMasterPassword"
+	if err := service.Call(unlock, 0, secretCollection, secret{session, []byte{}, []byte(password), "text/plain"}).Err; err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// TestRunWakesWithKeychain parks while a real keychain is locked, and wakes in the
+// open session when it is opened.
+func TestRunWakesWithKeychain(t *testing.T) {
+	address := keyringBus(t)
+	bus, err := dbus.Connect(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bus.Close() })
+	k := &realKeyring{t, bus}
+	p := newPlace(t)
+	p.env = append(p.env, "SKALD_TEST_KEYCHAIN=os", "SKALD_CONNECTORS_KEYSTORE=", "DBUS_SESSION_BUS_ADDRESS="+address)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := &exec.Cmd{Path: self, Env: p.env, Args: []string{program, "install", "mail", "--yes", "--set", "MAIL_HOST=h", "--secret-env", "MAIL_PASSWORD=THE_PASSWORD"}}
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	k.lock()
+	s := p.run("mail")
+	s.greet()
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{}}`), `"connector.auth_required"`, "is locked; run: skald-connectors unlock")
+	s.expect(s.ask("resources/read", `{"uri":"connector://mail/status"}`), `\"state\":\"unauthorized\"`, "unlock")
+	k.unlock("secret")
+	for !strings.Contains(s.next(), "notifications/tools/list_changed") {
+	}
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{"text":"hi"}}`), `"text": "hi"`)
+	_ = s.in.Close()
+	if code := s.end(); code != exitDone {
+		t.Errorf("exit %d: %s", code, s.errs.String())
+	}
+	p.noCanary(s)
 }
