@@ -73,8 +73,8 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 func (a *Activator) removeJournals(name string) (had bool) {
 	log, calls := a.JournalPaths(name)
 	for _, path := range []string{log, calls} {
-		for _, end := range []string{"", ".1", ".2", ".lock"} {
-			if os.Remove(path+end) == nil && end != ".lock" {
+		for _, end := range []string{"", ".1", ".2", ".held", ".lock"} {
+			if os.Remove(path+end) == nil && end != ".lock" && end != ".held" {
 				had = true
 			}
 		}

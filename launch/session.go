@@ -55,8 +55,12 @@ type Options struct {
 	// SignedOut is told, in a goroutine of its own, that it parked for that reason;
 	// nil: nobody.
 	SignedOut func()
-	Now       func() time.Time
-	Clean     func(string) string // makes foreign text safe for a terminal, on one line
+	// Held is told which tools are held back, by name with the digest of the
+	// definition that was seen ("" where it has none), after the first look at
+	// the tools and whenever it changes. It must not wait for anything; nil: nobody.
+	Held  func(map[string]string)
+	Now   func() time.Time
+	Clean func(string) string // makes foreign text safe for a terminal, on one line
 }
 
 // Probe is what a connector answered to initialize when it was started once.

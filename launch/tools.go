@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,8 +23,10 @@ type toolbox struct {
 	grant   Grant
 	allow   map[string]bool // nil: all
 	deny    map[string]bool
-	changed map[string]bool // seen with another definition than the accepted one
-	told    map[string]bool // on the log
+	changed map[string]bool   // seen with another definition than the accepted one
+	told    map[string]bool   // on the log
+	back    map[string]string // held back, with the digest of what was seen
+	known   map[string]string // what Options.Held was told; nil: nothing yet
 }
 
 func (b *toolbox) set(g Grant) {
@@ -62,10 +65,28 @@ func (b *toolbox) see(def tooldef.Tool, bad bool) verdict {
 	}
 	if bad || b.grant.Accepted[def.Name] != def.Digest {
 		b.changed[def.Name] = true
+		if b.back == nil {
+			b.back = map[string]string{}
+		}
+		if len(b.back) < maxCancelled {
+			b.back[def.Name] = def.Digest
+		}
 		return held
 	}
 	delete(b.changed, def.Name)
+	delete(b.back, def.Name)
 	return granted
+}
+
+// tellBack tells what is held back, when it is not what was told last.
+func (b *toolbox) tellBack(to func(map[string]string)) {
+	if to == nil || b.known != nil && maps.Equal(b.known, b.back) {
+		return
+	}
+	if b.known = maps.Clone(b.back); b.known == nil {
+		b.known = map[string]string{}
+	}
+	to(maps.Clone(b.known))
 }
 
 // answer is what the launcher makes of an answer of the upstream's.
@@ -126,6 +147,7 @@ func (s *Session) readTools(line []byte) (page toolPage, ok bool) {
 	}
 	page.text = append(page.text, line[list.End-1:]...)
 	s.tellHeld(page.held)
+	s.tools.tellBack(s.o.Held)
 	return page, true
 }
 

@@ -99,6 +99,10 @@ func (c *checkup) state(r *record.Record) {
 	case record.Expired:
 		c.add("connectors", levelWarn, "its credential ran out or was taken back").of(r.Name).mend("%s auth %s", program, r.Name)
 	}
+	if held := heldNow(c.act.Home, r); len(held) > 0 {
+		c.add("connectors", levelWarn, "kept from clients until accepted: %s", strings.Join(shortList(held, 5), ", ")).of(r.Name).
+			mend("%s tools %s shows the difference, --accept accepts", program, r.Name)
+	}
 	if r.AuthState == record.Ready && r.Verify.Ran && !r.Verify.OK {
 		c.add("connectors", levelWarn, "its last test failed: %s", r.Verify.Message).of(r.Name).mend("%s verify %s", program, r.Name)
 	}

@@ -57,6 +57,7 @@ func (s *served) follow(ctx context.Context, kill <-chan struct{}) {
 			s.signedOut(ctx)
 		case <-look.C:
 		}
+		s.keepHeld()
 		now := s.lookAtRecord()
 		unlock := s.start.Locked != nil && s.app.hooks.now().Sub(tried) >= lockedPause
 		free := s.used != nil && s.app.hooks.now().Sub(tried) >= usedPause
@@ -150,5 +151,13 @@ func (s *served) adjust(rec *record.Record) {
 	}
 	if !reflect.DeepEqual(now, was) {
 		s.sess.SetGrant(now)
+	}
+}
+
+// keepHeld writes down what is held back; the log has it too, so a full disk is
+// told there and keeps nobody from working.
+func (s *served) keepHeld() {
+	if err := s.held.flush(); err != nil {
+		s.noteLine("%v", err)
 	}
 }

@@ -45,6 +45,7 @@ type listLine struct {
 	Marketplace   string           `json:"marketplace,omitempty"`   // its name, where it is a listed one
 	Revoked       string           `json:"revoked,omitempty"`       // why the marketplace took this version back
 	Expired       bool             `json:"expired_index,omitempty"` // it came from a bundle whose index had run out
+	HeldTools     []string         `json:"held_tools,omitempty"`    // tools that the last session held back
 	Mounts        []string         `json:"mounts"`
 	Problem       string           `json:"problem,omitempty"`
 }
@@ -62,6 +63,9 @@ func (a *app) list(ctx context.Context) error {
 	lines := make([]listLine, len(listed))
 	for i, l := range listed {
 		lines[i] = describe(store, l)
+		if l.Err == nil {
+			lines[i].HeldTools = heldNow(home, l.Record)
+		}
 	}
 	a.addMarkets(ctx, home, listed, lines)
 	if a.json {
@@ -73,20 +77,7 @@ func (a *app) list(ctx context.Context) error {
 	}
 	rows := make([][]string, len(lines))
 	for i, l := range lines {
-		state := l.State
-		if l.Unprotected {
-			state += ", no sandbox"
-		}
-		if l.TestFailed {
-			state += ", last test failed"
-		}
-		if l.Expired {
-			state += ", from an index that had run out"
-		}
-		if l.Revoked != "" {
-			state = "REVOKED"
-		}
-		rows[i] = []string{l.Name, l.Connector, l.VersionString, state, l.updateText(), strings.Join(l.Mounts, ", "), l.Marketplace}
+		rows[i] = []string{l.Name, l.Connector, l.VersionString, l.stateText(), l.updateText(), strings.Join(l.Mounts, ", "), l.Marketplace}
 	}
 	header := []string{"NAME", "CONNECTOR", "VERSION", "STATE", "UPDATE", "MOUNTED IN", "FROM"}
 	if oneMarket(lines) {
@@ -104,6 +95,27 @@ func (a *app) list(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stateText is the state and what else should be known.
+func (l *listLine) stateText() string {
+	if l.Revoked != "" {
+		return "REVOKED"
+	}
+	state := l.State
+	if l.Unprotected {
+		state += ", no sandbox"
+	}
+	if len(l.HeldTools) > 0 {
+		state += ", " + plural(len(l.HeldTools), "tool", "tools") + " held"
+	}
+	if l.TestFailed {
+		state += ", last test failed"
+	}
+	if l.Expired {
+		state += ", from an index that had run out"
+	}
+	return state
 }
 
 // updateText is what list says of a newer version, and of upgrades that pass over it.

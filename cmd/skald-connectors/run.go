@@ -96,6 +96,7 @@ type served struct {
 	told  bool                 // that another version was put in place
 	used  *activate.InUseError // another session has the one upstream; nil = none
 	out   chan struct{}        // the connector says that nobody is signed in
+	held  heldKeeper
 }
 
 // serve is `run`. What ends it is told as an exit code and one line.
@@ -108,7 +109,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	s := &served{app: a, act: act, name: o.name, out: make(chan struct{}, 1)}
+	s := &served{app: a, act: act, name: o.name, out: make(chan struct{}, 1), held: heldKeeper{path: heldPath(act.Home, o.name)}}
 	s.seen = s.lookAtRecord()
 	if s.start, err = act.Prepare(ctx, o.name); err != nil {
 		return err
@@ -141,6 +142,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	out := s.sess.Run(ctx)
 	stop()
 	<-watched
+	s.keepHeld()
 	s.noteLine("session ends: %s", strings.TrimSpace(out.Cause.String()+" "+out.Detail))
 	return s.ended(ctx, out)
 }
@@ -169,7 +171,7 @@ func (s *served) options(calls io.Writer) launch.Options {
 	o := launch.Options{
 		Name: s.name, Connector: rec.Connector, Version: versionString(), Client: s.app.stdin, Out: s.app.protocol(),
 		Log: s.log, Receipts: calls, Redactor: s.start.Redactor, Grant: grantOf(rec), Titles: s.start.Titles,
-		Parking: parkingOf(s.start, nil), Now: s.app.hooks.now, Clean: form.Clean,
+		Parking: parkingOf(s.start, nil), Now: s.app.hooks.now, Clean: form.Clean, Held: s.held.set,
 	}
 	if isQR(rec) {
 		o.LoginTool = pairing.StatusTool
