@@ -16,7 +16,7 @@ import (
 	"io/fs"
 )
 
-//go:embed index.json connectors.json drive email gcal gmail http-fetch weather wikipedia
+//go:embed index.json connectors.json drive email gcal gmail http-fetch weather whatsapp wikipedia
 var tree embed.FS
 
 // Tree returns the marketplace with connectors.json at its root. The file system

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -93,6 +94,66 @@ func runSuite(t *testing.T, python, name string) {
 		}
 		slices.Sort(reasons)
 		t.Skipf("%s skipped: %s", skipped[1], strings.Join(slices.Compact(reasons), "; "))
+	}
+}
+
+// TestNodeServers runs the suites of the connectors in JavaScript with node's own runner.
+func TestNodeServers(t *testing.T) {
+	runNode(t, nil, "whatsapp/session.test.mjs", "whatsapp/tools.test.mjs")
+}
+
+// TestBaileys installs the packages of whatsapp and starts it with them, as far as it goes without its service. It takes
+// ten seconds and the npm registry.
+func TestBaileys(t *testing.T) {
+	if testing.Short() || os.Getenv("SKALD_TEST_REQUIRE") == "" {
+		t.Skip("asks the npm registry; run with SKALD_TEST_REQUIRE=1, left out with -short")
+	}
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		t.Fatal("npm is missing and SKALD_TEST_REQUIRE is set")
+	}
+	dir := filepath.Join(t.TempDir(), "whatsapp")
+	if err := os.CopyFS(dir, os.DirFS("whatsapp")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	runNode(t, []string{"WHATSAPP_DIR=" + dir}, "whatsapp/real.test.mjs")
+}
+
+var nodeCount = regexp.MustCompile(`(?m)^# (pass|fail|skipped) (\d+)$`)
+
+func runNode(t *testing.T, env []string, files ...string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the suites use links and modes of Unix")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		if os.Getenv("SKALD_TEST_REQUIRE") != "" {
+			t.Fatal("node is missing and SKALD_TEST_REQUIRE is set")
+		}
+		t.Skip("node is not installed")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), suiteLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, append([]string{"--test", "--test-reporter=tap"}, files...)...)
+	cmd.Dir = "tests"
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("node --test %v: %v\n%s", files, err, out)
+	}
+	counts := map[string]string{}
+	for _, m := range nodeCount.FindAllSubmatch(out, -1) {
+		counts[string(m[1])] = string(m[2])
+	}
+	if counts["fail"] != "0" || counts["skipped"] != "0" || counts["pass"] == "0" || counts["pass"] == "" {
+		t.Fatalf("node --test %v: %v\n%s", files, counts, out)
 	}
 }
 

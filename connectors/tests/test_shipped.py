@@ -15,7 +15,8 @@ SHARED = {"mcp_stdio.py": ("drive", "email", "gcal", "gmail", "http-fetch", "wea
 GOOGLE = ("drive", "gcal", "gmail")
 SHARED.update({"google_http.py": GOOGLE, "google_api.py": GOOGLE, "google_serve.py": GOOGLE, "google_watch.py": ("gcal", "gmail"),
                "google_media.py": ("drive", "gmail"), "google_files.py": ("drive", "gmail")})
-UNSEEDED = ("email",) + GOOGLE  # connectors that need a person before they can work
+UNSEEDED = ("email", "whatsapp") + GOOGLE  # connectors that need a person before they can work
+NODE = ("whatsapp",)  # the others are Python
 OLDEST = (3, 8)  # the oldest Python that a manifest promises
 MAX_LINES = 400
 # The standard library of 3.8, as far as it is used; anything else would be a dependency.
@@ -37,7 +38,7 @@ IDS = load("index.json")
 
 class Shipped(unittest.TestCase):
     def test_there_are_connectors(self):
-        self.assertEqual(IDS, ["drive", "email", "gcal", "gmail", "http-fetch", "weather", "wikipedia"])
+        self.assertEqual(IDS, ["drive", "email", "gcal", "gmail", "http-fetch", "weather", "whatsapp", "wikipedia"])
         folders = [n for n in os.listdir(ROOT) if os.path.exists(os.path.join(ROOT, n, "fragment.json"))]
         self.assertEqual(sorted(folders), sorted(IDS))
 
@@ -48,6 +49,8 @@ class Shipped(unittest.TestCase):
 
     def test_python_files(self):
         for ident in IDS:
+            if ident in NODE:
+                continue
             names = [n for n in os.listdir(os.path.join(ROOT, ident)) if n.endswith(".py")]
             own = {n[:-3] for n in names}
             self.assertIn("verify.py", names)
@@ -74,17 +77,34 @@ class Shipped(unittest.TestCase):
             self.assertEqual(fragment.get("seed_since"), None if ident in UNSEEDED else 1)
             self.assertEqual({d["lang"] for d in manifest["docs"]}, {"en", "it"})
             script = manifest["mcp_config"]["args"][0]
+            if ident in NODE:
+                self.assertEqual(manifest["launch_command"], "node " + script)
+                self.assertIn("version: '%s'" % manifest["version_string"], read(ident, script))
+                continue
             self.assertEqual(manifest["launch_command"], "python3 " + script)
             self.assertIn('"version": "%s"' % manifest["version_string"], read(ident, script))
             self.assertLessEqual(manifest["verify"]["timeout_secs"], 120)
 
+    def test_node_files(self):
+        for ident in NODE:
+            self.assertEqual(load(ident, "package.json")["version"], load(ident, "connector.json")["version_string"])
+            lock = load(ident, "package-lock.json")["packages"]
+            for name, package in lock.items():
+                self.assertTrue(name == "" or package["integrity"].startswith("sha512-"), name)
+                self.assertNotIn("resolved", package, "the address is the person's registry")
+            for name in os.listdir(os.path.join(ROOT, ident)):
+                if name.endswith(".mjs"):
+                    self.assertTrue(read(ident, name).startswith("// "), name)
+                    self.assertLess(read(ident, name).count("\n"), MAX_LINES, name)
+
     def test_fields(self):
         for ident in IDS:
             manifest = load(ident, "connector.json")
-            code = "".join(read(ident, n) for n in os.listdir(os.path.join(ROOT, ident)) if n.endswith(".py"))
+            code = "".join(read(ident, n) for n in os.listdir(os.path.join(ROOT, ident)) if n.endswith((".py", ".mjs")))
             names = {field["name"] for field in manifest["env"]}
             for field in manifest["env"]:
-                self.assertIn('"%s"' % field["name"], code, "%s is never read" % field["name"])
+                wanted = "process.env.%s" if ident in NODE else '"%s"'
+                self.assertIn(wanted % field["name"], code, "%s is never read" % field["name"])
                 self.assertTrue(field["label"] and field["description"])
                 self.assertFalse(field["secret"] and "default" in field)
                 self.assertTrue("default" in field or "example" in field or field["secret"], field["name"])
