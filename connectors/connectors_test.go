@@ -103,7 +103,7 @@ func TestNodeServers(t *testing.T) {
 }
 
 // TestBaileys installs the packages of whatsapp and starts it with them, as far as it goes without its service. It takes
-// ten seconds and the npm registry.
+// half a minute and the npm registry.
 func TestBaileys(t *testing.T) {
 	if testing.Short() || os.Getenv("SKALD_TEST_REQUIRE") == "" {
 		t.Skip("asks the npm registry; run with SKALD_TEST_REQUIRE=1, left out with -short")
