@@ -176,6 +176,7 @@ type trial struct {
 	sign     signing  // of a qr connector
 	paired   bool     // a phone has read its code
 	live     func()   // lets another process have its upstream; nil = not held
+	only     []string // the fields that the first form asks for; nil = all
 	// keepSandbox leaves what the record says of the sandbox: nothing is started.
 	keepSandbox bool
 	replaces    bool // another version, which stays when this one is given up
@@ -366,18 +367,23 @@ func roughly(d time.Duration) string {
 // fill shows the form: what was typed before is shown again, secrets only as
 // kept.
 func (a *Activator) fill(ctx context.Context, t *trial) error {
-	qs := make([]form.Question, len(t.values.fields))
-	for i, f := range t.values.fields {
+	var qs []form.Question
+	for _, f := range t.values.fields {
+		if t.only != nil && !slices.Contains(t.only, f.Name) {
+			continue
+		}
 		current, ok := t.values.filled[f.Name]
-		qs[i] = form.Question{Field: f, Kept: ok && f.Secret}
+		q := form.Question{Field: f, Kept: ok && f.Secret}
 		switch {
 		case f.Secret:
 		case ok:
-			qs[i].Current = current
+			q.Current = current
 		case f.Default != "":
-			qs[i].Current = keystore.NewSecret(f.Default)
+			q.Current = keystore.NewSecret(f.Default)
 		}
+		qs = append(qs, q)
 	}
+	t.only = nil // who edits afterwards sees all
 	answers, err := a.Person.Fill(ctx, t.name, qs)
 	if err != nil {
 		return err

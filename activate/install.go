@@ -31,6 +31,8 @@ type Request struct {
 	Packages string
 	Grant    record.Grant
 	Mode     string // the sandbox mode that was asked for
+	// Ask names the fields that a person is asked for at first, nil = all; the rest is given.
+	Ask []string
 	// Grants and Withheld are the user's changes to what the manifest asks for.
 	Grants, Withheld []Access
 }
@@ -180,6 +182,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	if _, err := t.values.take(r.Given); err != nil {
 		return nil, err
 	}
+	t.only = r.Ask
 	p, err := a.prove(ctx, t, a.needsForm(t, r.Given), r.NoVerify)
 	if err != nil {
 		return nil, err
@@ -220,6 +223,9 @@ func grantError(connector string, unknown []string, p *record.Probe) error {
 // needsForm tells whether a person is asked: not when the command line already
 // gave every field a value or there is nothing to ask.
 func (a *Activator) needsForm(t *trial, given map[string]Given) bool {
+	if t.only != nil {
+		return len(t.only) > 0
+	}
 	return slices.ContainsFunc(t.values.fields, func(f manifest.Field) bool {
 		_, ok := given[f.Name]
 		return !ok

@@ -43,7 +43,7 @@ func (a *app) adopt(ctx context.Context, o *mountOptions) error {
 	if err := manifest.ValidID(o.adopt); err != nil {
 		return withHint(usagef("adopting %q: %v", o.adopt, err), "rename the entry in the client's file: lower-case letters, digits, \".\", \"_\" and \"-\"")
 	}
-	dir := filepath.Join(act.Home, "adopted", o.adopt)
+	dir := adoptedDir(act.Home, o.adopt)
 	rec, err := act.Records().Read(o.adopt)
 	if act.Records().Taken(o.adopt) && (err != nil || rec.Index.URL != dir) {
 		return &activate.TakenError{Name: o.adopt}
@@ -64,7 +64,12 @@ func (a *app) adopt(ctx context.Context, o *mountOptions) error {
 			_ = os.RemoveAll(dir)
 		}
 	}()
-	s, err := a.marketOfOne(ctx, act.Home, dir, o.adopt, found)
+	doc, err := json.MarshalIndent(found.manifest(o.adopt), "", "  ")
+	if err != nil {
+		return fmt.Errorf("adopting %q: %w", o.adopt, err)
+	}
+	about := fmt.Sprintf("Adopted from the entry of %s.", clientName(found.at[0].Client))
+	s, err := a.marketOfOne(ctx, act.Home, o.adopt, about, doc)
 	if err != nil {
 		return err
 	}
@@ -155,8 +160,16 @@ func (d *adoption) check() error {
 	return nil
 }
 
-// marketOfOne writes the marketplace and opens it.
-func (a *app) marketOfOne(ctx context.Context, home, dir, name string, d *adoption) (*shop, error) {
+// adoptedDir is the marketplace of one that an adopted entry is written down as.
+func adoptedDir(home, name string) string { return filepath.Join(home, "adopted", name) }
+
+// marketOfOne writes the marketplace of one manifest and opens it.
+func (a *app) marketOfOne(ctx context.Context, home, name, about string, doc []byte) (*shop, error) {
+	m, _, err := manifest.ParseManifest(doc, "connector.json")
+	if err != nil {
+		return nil, usagef("adopting %q: %v", name, err)
+	}
+	dir := adoptedDir(home, name)
 	if err := os.RemoveAll(dir); err != nil { // of an adoption that was killed
 		return nil, err
 	}
@@ -165,14 +178,11 @@ func (a *app) marketOfOne(ctx context.Context, home, dir, name string, d *adopti
 			return nil, err
 		}
 	}
-	doc, err := json.MarshalIndent(d.manifest(name), "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("adopting %q: %w", name, err)
-	}
-	entry := d.base(name)
-	entry["folder"], entry["user_description"] = name, fmt.Sprintf("Adopted from the entry of %s.", clientName(d.at[0].Client))
-	entry["files"] = []map[string]any{{"path": "connector.json", "sha256": fmt.Sprintf("%x", sha256.Sum256(doc)), "size": len(doc)}}
-	index, err := json.MarshalIndent(map[string]any{"version": 1, "connectors": []any{entry}}, "", "  ")
+	index, err := json.MarshalIndent(map[string]any{"version": 1, "connectors": []any{map[string]any{
+		"id": name, "name": name, "folder": name, "type": m.Type, "scope": m.Scope, "version": m.Version, "version_string": m.VersionString, "tags": m.Tags,
+		"requires": m.Requires, "user_description": about,
+		"files": []map[string]any{{"path": "connector.json", "sha256": fmt.Sprintf("%x", sha256.Sum256(doc)), "size": len(doc)}},
+	}}}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("adopting %q: %w", name, err)
 	}
@@ -181,15 +191,15 @@ func (a *app) marketOfOne(ctx context.Context, home, dir, name string, d *adopti
 			return nil, fmt.Errorf("adopting %q: %w", name, err)
 		}
 	}
-	m, err := a.marketplace(dir, home)
+	market, err := a.marketplace(dir, home)
 	if err != nil {
 		return nil, err
 	}
-	ix, err := m.Index(ctx, fetch.Refresh)
+	ix, err := market.Index(ctx, fetch.Refresh)
 	if err != nil {
 		return nil, err
 	}
-	return &shop{market: m, index: ix, home: home}, nil
+	return &shop{market: market, index: ix, home: home}, nil
 }
 
 func (d *adoption) base(name string) map[string]any {

@@ -165,7 +165,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(), a.outdatedCommand(),
 		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.authCommand(), a.logoutCommand(), a.secretsCommand(), a.uninstallCommand(),
 		a.upgradeCommand(), a.rollbackCommand(), a.pinCommand(true), a.pinCommand(false),
-		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(), a.doctorCommand(),
+		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(), a.doctorCommand(), a.exportCommand(), a.applyCommand(),
 		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
 		a.marketplaceCommand(), a.bundleCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
 	addDocs(root)

@@ -85,6 +85,26 @@ func TestOfferAtATerminal(t *testing.T) {
 	}
 }
 
+// TestApplyAtATerminal asks for the secret of the set and for nothing else.
+func TestApplyAtATerminal(t *testing.T) {
+	b := newClients(t)
+	b.must("install", "mail", "--yes", "--set", "MAIL_HOST=h", "--secret-file", "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"))
+	b.write(map[string]string{"set.json": b.must("export")})
+	b.must("uninstall", "mail")
+	s := b.sit("apply", filepath.Join(b.dir, "set.json"))
+	s.wait("Install mail?")
+	s.keys("y" + enter)
+	s.wait("Settings of mail")
+	s.wait("Password")
+	s.keys("correct horse")
+	s.wait("13 characters")
+	s.keys(enter)
+	s.wait("installed  mail")
+	if code := s.ends(); code != 0 || strings.Contains(s.seen(), "of 4)") {
+		t.Errorf("exit %d, or more than the secret was asked for:\n%s", code, s.seen())
+	}
+}
+
 // TestKillWhileMounting kills the program before each step of mount, unmount and
 // uninstall. Afterwards the same command finishes, and the files end as they began.
 func TestKillWhileMounting(t *testing.T) {
