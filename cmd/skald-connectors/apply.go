@@ -226,8 +226,14 @@ func (a *app) installMember(ctx context.Context, act *activate.Activator, s *app
 		return err
 	}
 	o := s.opts
+	o.bundle = s.shop.bundle
+	packages, carried, err := o.unpackPackages(s.shop)
+	if err != nil {
+		return err
+	}
+	defer carried()
 	rec, err := act.Install(ctx, activate.Request{Plan: s.plan, Bundle: b, Given: s.given, NoVerify: o.noVerify, AllowScripts: o.scripts, DepsTimeout: o.depsTimeout,
-		Grant: record.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Ask: append([]string{}, s.Asks...)})
+		Packages: packages, Grant: record.Grant{Allow: o.allow, Deny: o.deny}, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Ask: append([]string{}, s.Asks...)})
 	if err != nil {
 		return err
 	}
