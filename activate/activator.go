@@ -357,13 +357,6 @@ func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, 
 	return p, err
 }
 
-func roughly(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
 // fill shows the form: what was typed before is shown again, secrets only as
 // kept.
 func (a *Activator) fill(ctx context.Context, t *trial) error {

@@ -221,3 +221,10 @@ func cut(s string) string {
 	}
 	return strings.ToValidUTF8(s[:verifyMessage], "") + " …"
 }
+
+func roughly(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
