@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/internal/exactjson"
+	"skald-connectors/internal/lazyre"
 	"skald-connectors/internal/tooldef"
 	"skald-connectors/keystore"
 	"skald-connectors/sandbox"
@@ -199,7 +199,7 @@ func newStdioPeer(in io.Writer, out io.Reader) *stdioPeer {
 }
 
 // contentLength begins a message of the Language Server Protocol.
-var contentLength = regexp.MustCompile(`^(?i)content-length: *[0-9]+$`)
+var contentLength = lazyre.New(`^(?i)content-length: *[0-9]+$`)
 
 // instead tells what stood on stdout in place of an answer, for a message.
 func (s *stdioPeer) instead(r *keystore.Redactor) string {
@@ -246,7 +246,7 @@ func (s *stdioPeer) answer(id int) (exactjson.Value, []byte, error) {
 			return exactjson.Value{}, nil, err
 		}
 		line = bytes.TrimSpace(line)
-		if contentLength.Match(line) {
+		if contentLength.Get().Match(line) {
 			return exactjson.Value{}, nil, errors.New("it writes Content-Length headers, where one message a line is expected")
 		}
 		if s.noise == "" && len(line) > 0 && !(line[0] == '{' && line[len(line)-1] == '}') {

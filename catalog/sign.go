@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"skald-connectors/fetch/trust"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/internal/exactjson"
+	"skald-connectors/internal/lazyre"
 	"skald-connectors/manifest"
 )
 
@@ -228,7 +228,7 @@ type signedBefore struct {
 }
 
 // commentForm is what our signatures say of the bytes under them.
-var commentForm = regexp.MustCompile(`\tindex:(\d+)\.(\d+)\tsha256:([0-9a-f]{64})\t`)
+var commentForm = lazyre.New(`\tindex:(\d+)\.(\d+)\tsha256:([0-9a-f]{64})\t`)
 
 // previous finds what was signed last: the index that is published, or what the tree's own signatures say. (The index in
 // the tree may have been compiled since: its bytes are then not those that were signed.)

@@ -9,12 +9,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"skald-connectors/install/deps"
 	"skald-connectors/internal/atomicfile"
+	"skald-connectors/internal/lazyre"
 	"skald-connectors/manifest"
 )
 
@@ -28,7 +28,7 @@ const (
 )
 
 // treeName is how a tree is called: the key of what it was built from.
-var treeName = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var treeName = lazyre.New(`^[0-9a-f]{64}$`)
 
 // A Tree is built dependencies, HOME/deps/<hash>: packages, what they were built from,
 // and a marker. It is shared by every version and activation that asks for the same,

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/zalando/go-keyring"
+
+	"skald-connectors/internal/lazyre"
 )
 
 const (
@@ -134,7 +135,7 @@ func classify(op string, err error) error {
 	return &Error{Kind: Unavailable, Op: op, Err: scrub(err)}
 }
 
-var keyText = regexp.MustCompile(`(?i)age-secret-key|QUdFLVNFQ1JFVC1LRVk`) // plain, and as base64 writes its start
+var keyText = lazyre.New(`(?i)age-secret-key|QUdFLVNFQ1JFVC1LRVk`) // plain, and as base64 writes its start
 
 func scrub(err error) error {
 	if err != nil && keyText.MatchString(err.Error()) {

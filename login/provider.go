@@ -5,10 +5,10 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"skald-connectors/internal/lazyre"
 	"skald-connectors/keystore"
 )
 
@@ -43,7 +43,7 @@ type Provider struct {
 const loopback = "loopback"
 
 // validSlug is a file name and what a manifest may name.
-var validSlug = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+var validSlug = lazyre.New(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
 // name is how messages call the provider.
 func (p Provider) name() string {

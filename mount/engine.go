@@ -4,8 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+
+	"skald-connectors/internal/lazyre"
 )
 
 // Engine is the id of the engine's own catalogue among the clients.
@@ -16,7 +17,7 @@ func (m *Mounter) EngineFile(dir string) string { return filepath.Join(dir, "con
 
 // engineName is what the engine accepts: lower-case words of letters and digits,
 // joined by hyphens.
-var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var engineName = lazyre.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // reservedNames are those that the engine keeps for itself, the one list of them.
 func reservedNames() []string { return []string{ourProgram, Engine} }

@@ -5,10 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"skald-connectors/internal/lazyre"
 )
 
 // Entry is one server of a client's file, as the client reads it.
@@ -149,11 +150,11 @@ func (p place) entries(tree any) fields {
 
 var (
 	// secretName is a variable or an option that holds a secret by its name.
-	secretName = regexp.MustCompile(`(?i)(token|secret|passw|passphrase|credential|api[_-]?key|private[_-]?key|access[_-]?key|(^|[_-])(key|pat|auth|pwd)$)`)
+	secretName = lazyre.New(`(?i)(token|secret|passw|passphrase|credential|api[_-]?key|private[_-]?key|access[_-]?key|(^|[_-])(key|pat|auth|pwd)$)`)
 	// secretValue is one that is a secret by its form.
-	secretValue = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-|xox[a-z]-|AKIA[0-9A-Z]{16}|AIza|eyJ[A-Za-z0-9_-]{10,}\.|-----BEGIN )`)
+	secretValue = lazyre.New(`^(gh[pousr]_|github_pat_|glpat-|sk-|xox[a-z]-|AKIA[0-9A-Z]{16}|AIza|eyJ[A-Za-z0-9_-]{10,}\.|-----BEGIN )`)
 	// reference is a value that names a secret elsewhere.
-	reference = regexp.MustCompile(`^(\$\{.*\}|\$[A-Za-z_][A-Za-z0-9_]*|\{(env|file|input):.*\}|op://.*)$`)
+	reference = lazyre.New(`^(\$\{.*\}|\$[A-Za-z_][A-Za-z0-9_]*|\{(env|file|input):.*\}|op://.*)$`)
 )
 
 func plainSecrets(s start) []string {

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"skald-connectors/internal/lazyre"
 )
 
 // yamlEditor edits YAML in block style by whole lines, and flow collections where
@@ -17,7 +18,7 @@ import (
 // refused.
 type yamlEditor struct{}
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\n\s*)?line (\d+): `)
+var yamlLine = lazyre.New(`^yaml: (?:unmarshal errors:\n\s*)?line (\d+): `)
 
 // yamlRoot parses the one document of a text; nil stands for an empty one.
 func yamlRoot(src []byte) (*yaml.Node, error) {
@@ -70,10 +71,10 @@ func offsetOf(src []byte, n *yaml.Node) int {
 }
 
 // oddBreak finds a line end that only YAML takes for one; lines are counted without.
-var oddBreak = regexp.MustCompile("\r[^\n]|\r$|\u0085|\u2028|\u2029")
+var oddBreak = lazyre.New("\r[^\n]|\r$|\u0085|\u2028|\u2029")
 
 func (yamlEditor) tree(src []byte) (any, error) {
-	if at := oddBreak.FindIndex(src); at != nil {
+	if at := oddBreak.Get().FindIndex(src); at != nil {
 		return nil, misshapen(at[0], "a line end of an unusual kind, which cannot be edited safely")
 	}
 	if err := tooDeep(src); err != nil {

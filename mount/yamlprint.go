@@ -1,11 +1,12 @@
 package mount
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"skald-connectors/internal/lazyre"
 )
 
 // yamlBlock writes a value in block style, each line indented.
@@ -51,7 +52,7 @@ func yamlValue(v any, indent int) string {
 	return " " + scalar(v) + "\n"
 }
 
-var yamlPlain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
+var yamlPlain = lazyre.New(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
 
 // yamlText writes a string plain where every reader takes it for one.
 func yamlText(s string) string {

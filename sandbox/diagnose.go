@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"skald-connectors/internal/lazyre"
 )
 
 // What was denied of files is known to nobody but the program that asked, so it
@@ -21,7 +22,7 @@ var failureWords = []string{"ENOENT", "EACCES", "EPERM", "EROFS", "no such file"
 var refusalWords = []string{"EACCES", "EPERM", "EROFS", "permission denied", "read-only file system", "operation not permitted"}
 
 // pathInText is an absolute path up to white space, a quote or a bracket.
-var pathInText = regexp.MustCompile("(?:^|[\\s\"'`(=:\\[])(/[^\\s\"'`()<>\\[\\]{}|*?]+)")
+var pathInText = lazyre.New("(?:^|[\\s\"'`(=:\\[])(/[^\\s\"'`()<>\\[\\]{}|*?]+)")
 
 const (
 	// diagnoseLimit bounds the output that is looked at: the last part of it.
@@ -54,7 +55,7 @@ func (s *Sandbox) Explain(p Policy, c Command, output []byte) []Denial {
 		if !saysOneOf(text, failureWords) {
 			continue
 		}
-		for _, m := range pathInText.FindAllStringSubmatch(text, -1) {
+		for _, m := range pathInText.Get().FindAllStringSubmatch(text, -1) {
 			if looked++; looked > mostPaths {
 				return found.all()
 			}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/internal/atomicfile"
+	"skald-connectors/internal/lazyre"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
 	"skald-connectors/mount"
@@ -129,7 +129,7 @@ func sameStart(x, y mount.Entry) bool {
 }
 
 // filledIn is a value that only the client can fill in.
-var filledIn = regexp.MustCompile(`\$\{[^}]*\}|\{(env|file|input|ENV|SECRET):[^}]*\}`)
+var filledIn = lazyre.New(`\$\{[^}]*\}|\{(env|file|input|ENV|SECRET):[^}]*\}`)
 
 // check refuses what cannot be carried over as it is.
 func (d *adoption) check() error {
@@ -255,7 +255,7 @@ func (d *adoption) manifest(name string) map[string]any {
 	return doc
 }
 
-var notInName = regexp.MustCompile(`[^A-Z0-9_]+`)
+var notInName = lazyre.New(`[^A-Z0-9_]+`)
 
 // headerField is the name of the field for a header's secret.
 func headerField(header string) string {

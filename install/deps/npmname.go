@@ -2,10 +2,11 @@ package deps
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"skald-connectors/internal/lazyre"
 )
 
 // The grammar of names and ranges that npm is given. It is narrower than npm's own:
@@ -13,14 +14,14 @@ import (
 var (
 	// npmName also takes the upper case of old packages. No part may begin with a
 	// dot, so no name is a path.
-	npmName = regexp.MustCompile(`^(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*$`)
+	npmName = lazyre.New(`^(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*$`)
 	// npmRange takes versions, ranges and the joints between them.
-	npmRange = regexp.MustCompile(`^[0-9A-Za-z.*^~<>=| +-]*$`)
+	npmRange = lazyre.New(`^[0-9A-Za-z.*^~<>=| +-]*$`)
 	// npmTag is a name such as latest.
-	npmTag = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`)
-	npmBin = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	npmTag = lazyre.New(`^[A-Za-z][A-Za-z0-9._-]*$`)
+	npmBin = lazyre.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 	// sha512 is the only digest that is taken: 64 bytes in base64.
-	sha512 = regexp.MustCompile(`^sha512-[A-Za-z0-9+/]{86}==$`)
+	sha512 = lazyre.New(`^sha512-[A-Za-z0-9+/]{86}==$`)
 )
 
 // npmNameLimit is the registry's own limit.

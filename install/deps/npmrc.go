@@ -4,11 +4,11 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
+	"skald-connectors/internal/lazyre"
 	"skald-connectors/keystore"
 )
 
@@ -102,7 +102,7 @@ func last(list []setting, key string) string {
 }
 
 // npmVariable is npm's own form of a variable in a setting.
-var npmVariable = regexp.MustCompile(`\$\{([^${}?]+)(\??)\}`)
+var npmVariable = lazyre.New(`\$\{([^${}?]+)(\??)\}`)
 
 // mergeSettings lays later lists over earlier ones and fills in variables: they are
 // the person's own, in their own files. One that is not set stays as it is written.

@@ -56,7 +56,7 @@ func (b *build) pip(ctx context.Context) (*Result, error) {
 // pipArgs are pip's arguments (security.md 3.2); no value of the person's settings is
 // among them.
 func (b *build) pipArgs(target string) []string {
-	args := append(b.pipCommon("install"), "--no-compile", "--no-warn-script-location")
+	args := b.pipCommon("install", "--no-compile", "--no-warn-script-location")
 	if b.o.Cache != "" {
 		args = append(args, "--no-index", "--find-links", b.cache(Pip))
 	}
@@ -67,8 +67,8 @@ func (b *build) pipArgs(target string) []string {
 }
 
 // pipCommon are the arguments of every start that takes packages in.
-func (b *build) pipCommon(command string) []string {
-	args := []string{command, "--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar=off", "--no-cache-dir"}
+func (b *build) pipCommon(command string, more ...string) []string {
+	args := append([]string{command, "--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar=off", "--no-cache-dir"}, more...)
 	if !b.o.AllowScripts {
 		args = append(args, "--only-binary", ":all:")
 	}

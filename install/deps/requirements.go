@@ -3,10 +3,11 @@ package deps
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"skald-connectors/internal/lazyre"
 )
 
 const (
@@ -19,13 +20,13 @@ const (
 
 // The grammar of one requirement (PEP 508, less what names an address or a file).
 var (
-	pipName    = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`)
-	pipExtras  = regexp.MustCompile(`^\s*\[\s*([A-Za-z0-9][A-Za-z0-9._-]*(?:\s*,\s*[A-Za-z0-9][A-Za-z0-9._-]*)*)\s*\]`)
-	pipVersion = regexp.MustCompile(`^\s*(===|==|~=|!=|<=|>=|<|>)\s*([A-Za-z0-9][A-Za-z0-9.*+!_-]*)\s*$`)
-	pipHash    = regexp.MustCompile(`^--hash=sha256:([0-9a-f]{64})$`)
-	pipComment = regexp.MustCompile(`(^|\s)#.*$`)
+	pipName    = lazyre.New(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`)
+	pipExtras  = lazyre.New(`^\s*\[\s*([A-Za-z0-9][A-Za-z0-9._-]*(?:\s*,\s*[A-Za-z0-9][A-Za-z0-9._-]*)*)\s*\]`)
+	pipVersion = lazyre.New(`^\s*(===|==|~=|!=|<=|>=|<|>)\s*([A-Za-z0-9][A-Za-z0-9.*+!_-]*)\s*$`)
+	pipHash    = lazyre.New(`^--hash=sha256:([0-9a-f]{64})$`)
+	pipComment = lazyre.New(`(^|\s)#.*$`)
 	// pipSeparators are the same in a name for pip.
-	pipSeparators = regexp.MustCompile(`[-_.]+`)
+	pipSeparators = lazyre.New(`[-_.]+`)
 )
 
 // A requirement is one line that survived.
@@ -192,7 +193,7 @@ func normalName(name string) string {
 // The words of a condition (PEP 508). What stands in quotes has no white space, so
 // that no part of it can begin an option of pip.
 var (
-	markerToken = regexp.MustCompile(`^\s*(?:(\(|\))|(and|or|not|in)\b|(===|==|~=|!=|<=|>=|<|>)|('[A-Za-z0-9._+*-]*'|"[A-Za-z0-9._+*-]*")|([a-z_.]+))\s*`)
+	markerToken = lazyre.New(`^\s*(?:(\(|\))|(and|or|not|in)\b|(===|==|~=|!=|<=|>=|<|>)|('[A-Za-z0-9._+*-]*'|"[A-Za-z0-9._+*-]*")|([a-z_.]+))\s*`)
 	markerNames = []string{"python_version", "python_full_version", "os_name", "sys_platform", "platform_release", "platform_system",
 		"platform_version", "platform_machine", "platform_python_implementation", "implementation_name", "implementation_version", "extra"}
 )
