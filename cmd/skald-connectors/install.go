@@ -280,6 +280,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 		}
 	}
 	a.clearProgress()
+	a.pruneCache(act)
 	if len(plans) == 1 && first != nil && len(done) == 0 {
 		return first
 	}

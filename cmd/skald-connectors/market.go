@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"skald-connectors/activate"
 	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/manifest"
@@ -337,4 +338,29 @@ func revoked(m *fetch.Marketplace, r *record.Record) error {
 		err = &fetch.RevokedError{ID: r.Connector, Version: r.Version, Reason: reason}
 	}
 	return err
+}
+
+// pruneCache removes old downloads that nothing installed names. It is no part of
+// any command's success.
+func (a *app) pruneCache(act *activate.Activator) {
+	listed, err := act.Records().List()
+	if err != nil {
+		return
+	}
+	keep := map[string]bool{}
+	for _, l := range listed {
+		if l.Record == nil {
+			return // what it names is not known
+		}
+		for _, f := range l.Record.Files {
+			keep[f.SHA256] = true
+		}
+	}
+	freed, err := fetch.Prune(filepath.Join(act.Home, "cache"), keep, a.hooks.now())
+	if err != nil && a.verbose {
+		a.say("note: %s", err)
+	}
+	if freed > 0 && a.verbose {
+		a.say("old downloads removed from the cache: %s", size(freed))
+	}
 }
