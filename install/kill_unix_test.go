@@ -42,17 +42,6 @@ func trial(work string) error {
 	return nil
 }
 
-// withV1 is a home in which version 1 runs and has files of its own.
-func withV1(t *testing.T, home string) {
-	s := Open(home)
-	mustPut(t, s, v1(), "work")
-	work := s.WorkDir("work", v1().ref())
-	for _, f := range []string{"session.json", "cache/a.db", "auth/creds.json"} {
-		write(t, filepath.Join(work, f), "old")
-		older(t, filepath.Join(work, f))
-	}
-}
-
 // oneOf checks that a file is whole: the old text or the new one.
 func oneOf(t *testing.T, path string) {
 	t.Helper()
@@ -149,11 +138,6 @@ func scenarios() []scenario {
 			return st.Discard()
 		}, old, func(t *testing.T, home string) { clean(t, Open(home), v1(), "work") }},
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // steps runs a scenario to its end and lists its steps.

@@ -109,3 +109,19 @@ func TestWipe(t *testing.T) {
 	}
 	check(t, s.Wipe(names))
 }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// withV1 is a home in which version 1 runs and has files of its own.
+func withV1(t *testing.T, home string) {
+	s := Open(home)
+	mustPut(t, s, v1(), "work")
+	work := s.WorkDir("work", v1().ref())
+	for _, f := range []string{"session.json", "cache/a.db", "auth/creds.json"} {
+		write(t, filepath.Join(work, f), "old")
+		older(t, filepath.Join(work, f))
+	}
+}
