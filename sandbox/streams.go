@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -80,6 +81,10 @@ func (o *output) Read(p []byte) (int, error) {
 }
 
 func (o *output) Close() error { return o.f.Close() }
+
+// SyscallConn is that of the pipe, for who sets its size or asks who is at its
+// other end.
+func (o *output) SyscallConn() (syscall.RawConn, error) { return o.f.SyscallConn() }
 
 // pipes are the three streams, both ends.
 type pipes struct {
