@@ -3,11 +3,16 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"skald-connectors/connectors"
 )
 
 // phone is what the phone of the connector pair does.
@@ -180,6 +185,11 @@ func TestRunOfAConnectorWithOneSession(t *testing.T) {
 	second := p.run("pair")
 	second.greet()
 	second.untilSays("another one has it (process ")
+	var errs bytes.Buffer
+	code := runWith(context.Background(), []string{"verify", "pair"}, p.env, strings.NewReader(""), io.Discard, &errs, hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}})
+	if code != exitUsage || !strings.Contains(errs.String(), `"pair" is in use by another session (process `) {
+		t.Errorf("verify beside an open session: exit %d: %s", code, errs.String())
+	}
 	if code := first.endInput(); code != exitDone {
 		t.Errorf("exit %d: %s", code, first.errs.String())
 	}

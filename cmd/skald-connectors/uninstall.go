@@ -71,6 +71,8 @@ func (a *app) uninstall(ctx context.Context, o *uninstallOptions) error {
 	if err := a.withMounts(act); err != nil {
 		return err
 	}
+	rec, err := act.Records().Read(o.name)
+	linked := err == nil && isQR(rec) && rec.AuthState == record.Ready && !o.keepData
 	if act.Records().Taken(o.name) {
 		if err := a.agreeToRemove(ctx, o, fmt.Sprintf("Remove %s, its settings and its secrets?", o.name), o.name); err != nil {
 			return err
@@ -82,6 +84,9 @@ func (a *app) uninstall(ctx context.Context, o *uninstallOptions) error {
 			return a.printJSON(removed)
 		}
 		a.printRemoved(removed)
+		if linked {
+			a.say("your phone still lists this machine as a linked device of %s; remove it there (logout before uninstall does both)", o.name)
+		}
 	}
 	return err
 }
