@@ -150,7 +150,7 @@ func (a *app) openShops(ctx context.Context, mode fetch.Freshness) (*shops, erro
 		case err != nil:
 			first = errors.Join(first, err)
 			all.closed = append(all.closed, p.Name)
-			a.say("marketplace %s is left out: %s", p.Name, err)
+			a.say("%s", a.wrapped(fmt.Sprintf("marketplace %s is left out: %s", p.Name, err)))
 			continue
 		}
 		s.name = p.Name
@@ -202,10 +202,10 @@ func (a *app) readShop(ctx context.Context, home, location string, mode fetch.Fr
 	}
 	switch t := ix.Trust(); {
 	case t.Stale != nil:
-		a.say("note: %s; nothing is installed from it", t.Stale)
+		a.say("%s", a.wrapped(fmt.Sprintf("note: %s; nothing is installed from it", t.Stale)))
 	case t.Ignored:
-		a.say("note: %s calls its index signed, and none of its keys is pinned here, so its signatures are ignored; pin one with %s marketplace add %s --key RWQ…",
-			marketName(ix.Location()), program, ix.Location())
+		a.say("%s", a.wrapped(fmt.Sprintf("note: %s calls its index signed, and none of its keys is pinned here, so its signatures are ignored; pin one with %s marketplace add %s --key RWQ…",
+			marketName(ix.Location()), program, ix.Location())))
 	}
 	return &shop{market: m, index: ix, home: home}, nil
 }

@@ -109,7 +109,7 @@ func (a *app) addMarket(ctx context.Context, location string, o *marketOptions) 
 	if a.json {
 		return a.printJSON(marketLine(*p, ix))
 	}
-	a.say("%s is added: %s, %s; %s", p.Name, p.Location, plural(ix.Len(), "connector", "connectors"), trustText(ix.Trust(), p.Location))
+	a.say("%s", a.wrapped(fmt.Sprintf("%s is added: %s, %s; %s", p.Name, p.Location, plural(ix.Len(), "connector", "connectors"), trustText(ix.Trust(), p.Location))))
 	return nil
 }
 
@@ -199,8 +199,7 @@ func (a *app) askForKey(ctx context.Context, term *form.Terminal, p *marketEntry
 	a.clearProgress()
 	a.say("%s is signed. Its root keys (%d of them have to sign):", p.Location, offered.RootThreshold)
 	for _, k := range offered.Root {
-		text := strings.TrimRight(k.String(), "=")
-		a.say("  %s……  number %s", text[:len(text)-6], k.ID())
+		a.say("  number %s, %s…", k.ID(), k.String()[:28])
 	}
 	const field = "tail"
 	got, err := term.Fill(ctx, "Compare with what its publisher says, on another page than this one", []form.Question{{Field: manifest.Field{Name: field,
@@ -284,7 +283,7 @@ func (a *app) listMarkets(ctx context.Context) error {
 		if d.Problem != "" {
 			state = d.Problem
 		}
-		rows[i] = []string{d.Name, d.Location, count, state}
+		rows[i] = []string{d.Name, d.Location, count, shorten(state, max(a.width()-len(d.Name)-len(d.Location)-18, 24))}
 	}
 	return table(a.stdout, []string{"NAME", "LOCATION", "CONNECTORS", "TRUST"}, rows)
 }
