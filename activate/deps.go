@@ -94,7 +94,7 @@ func (a *Activator) installDeps(ctx context.Context, t *trial, list []Dependency
 		t.trees = append(t.trees, tree)
 		t.treeDirs = append(t.treeDirs, a.Store.TreeDir(tree.Hash))
 		t.deps = append(t.deps, record.DepsRef{Ecosystem: string(d.Ecosystem), Hash: tree.Hash, When: tree.When, From: d.From, Locked: tree.Locked,
-			Scripts: o.allowScripts, Ran: tree.Ran, Packages: tree.Packages, Start: tree.Start})
+			Scripts: o.allowScripts, Ran: tree.Ran, Packages: tree.Packages, Start: tree.Start, Digest: tree.Digest})
 	}
 	return nil
 }
@@ -196,10 +196,19 @@ func (a *Activator) adopt(t *trial, rec *record.Record) bool {
 		if err != nil || !a.madeFor(tree, t.runtimes) {
 			return false
 		}
+		if confines(modeOf(rec)) && d.Digest != "" && a.Store.CheckTree(d.Hash, d.Digest, a.Now()) != nil {
+			return false
+		}
 		trees, dirs = append(trees, tree), append(dirs, a.Store.TreeDir(d.Hash))
 	}
 	t.trees, t.treeDirs, t.deps = trees, dirs, rec.Deps
 	return true
+}
+
+// confines tells whether a connector under this mode cannot change its tree: without a
+// sandbox Python writes its own files into it.
+func confines(mode string) bool {
+	return mode != string(sandbox.None) && mode != string(sandbox.Container)
 }
 
 // madeFor tells whether a tree fits the interpreter that was found: the same major

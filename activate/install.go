@@ -187,6 +187,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	if err != nil {
 		return nil, err
 	}
+	a.sayIdle(t, r.Grants, r.Withheld)
 	if p.probe != nil {
 		if unknown := r.Grant.Unknown(p.probe.Tools); len(unknown) > 0 {
 			return nil, grantError(m.ID, unknown, p.probe)

@@ -1,6 +1,7 @@
 package activate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,9 @@ func (o ConfigureOptions) apply(t *trial, present *record.Record) {
 // replaces vault and record. Until then the old values stay in force.
 func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, o ConfigureOptions) (rec *record.Record, err error) {
 	err = a.onRecord(ctx, name, func(present *record.Record) error {
+		if err := a.checkGrants(cmp.Or(o.Mode, modeOf(present)), o.Grants); err != nil {
+			return err
+		}
 		t, err := a.resume(ctx, present, true)
 		if err != nil {
 			return err
@@ -178,6 +182,7 @@ func (a *Activator) Configure(ctx context.Context, name string, given map[string
 		if err != nil {
 			return err
 		}
+		a.sayIdle(t, o.Grants, o.Withheld)
 		rec, err = a.replace(ctx, t, p, present)
 		return err
 	})

@@ -96,6 +96,9 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if _, err := v.take(o.Given); err != nil {
 		return nil, err
 	}
+	if err := a.checkGrants(o.Mode, o.Grants); err != nil {
+		return nil, err
+	}
 	if err := a.complete(ctx, p, v, pre.Open, o); err != nil {
 		return nil, err
 	}

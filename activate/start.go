@@ -51,7 +51,7 @@ func (s *Start) Parked() bool { return s.Locked != nil || s.State != record.Read
 type UnpackedError struct{ Name string }
 
 func (e *UnpackedError) Error() string {
-	return fmt.Sprintf("starting %q: its packages are missing, or were made for another interpreter", e.Name)
+	return fmt.Sprintf("starting %q: its packages are missing or changed, or were made for another interpreter", e.Name)
 }
 
 // Prepare makes an activation ready to be started, in the order of launcher.md

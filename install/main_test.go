@@ -272,3 +272,8 @@ func noStageLocks(t *testing.T, home string) {
 		t.Errorf("left %v", found)
 	}
 }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

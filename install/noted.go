@@ -201,6 +201,11 @@ func (w *sweep) notes() {
 	}
 	for _, e := range entries {
 		id, dir, _ := strings.Cut(e.Name(), "@")
+		if treeName.MatchString(dir) && e.Name() == treeNoteName+dir {
+			if _, err := os.Lstat(w.store.TreeDir(dir)); !errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+		}
 		if ref, ok := parseRef(id, dir); ok && manifest.ValidID(id) == nil {
 			if _, err := os.Lstat(w.store.VersionDir(ref)); !errors.Is(err, fs.ErrNotExist) {
 				continue

@@ -46,6 +46,9 @@ type Tree struct {
 	Notes     []string       `json:"notes,omitempty"`
 	// Listing is the SHA-256 over the names, kinds and sizes of what is in it.
 	Listing string `json:"listing"`
+	// Digest is the SHA-256 over the same and what is in the files; "" in trees of an
+	// older program.
+	Digest string `json:"digest,omitempty"`
 	// Reused tells that it was there already.
 	Reused bool `json:"-"`
 }
@@ -129,6 +132,11 @@ func (s *Store) wholeTree(hash string) (*Tree, error) {
 	defer root.Close()
 	if listing, err := listTree(root); err != nil || listing != t.Listing {
 		return nil, nil
+	}
+	if t.Digest != "" {
+		if digest, err := digestTree(root); err != nil || digest != t.Digest {
+			return nil, nil
+		}
 	}
 	t.Reused = true
 	return t, nil
@@ -231,6 +239,9 @@ func (s *Store) fillTree(ctx context.Context, hash string, r TreeRequest, root *
 		Packages: res.Packages, Ran: res.Ran, Start: res.Start, Notes: res.Notes}
 	if t.Listing, err = listTree(tree); err != nil {
 		return nil, &deps.BuildError{Ecosystem: r.Set.Ecosystem, Kind: deps.Unsafe, Err: err}
+	}
+	if t.Digest, err = digestTree(tree); err != nil {
+		return nil, fmt.Errorf("reading the dependencies: %w", cause(err))
 	}
 	return t, sealTree(tree, t)
 }

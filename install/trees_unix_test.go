@@ -266,3 +266,43 @@ func TestTreeOnAFullDisk(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestTreeThatChanged: a byte that another program changes is noticed, also where name,
+// size and time stay; a tree that stays is read once.
+func TestTreeThatChanged(t *testing.T) {
+	w := newTreeWorld(t, "")
+	tree := w.tree("a==1.0")
+	reads := 0
+	w.s.step = func(name string) {
+		if name == "read-tree" {
+			reads++
+		}
+	}
+	later := time.Now().Add(time.Minute)
+	for range 3 {
+		check(t, w.s.CheckTree(tree.Hash, tree.Digest, later))
+	}
+	if reads != 1 {
+		t.Errorf("read %d times", reads)
+	}
+	if err := w.s.CheckTree(tree.Hash, strings.Repeat("0", 64), later); !errors.Is(err, ErrTreeChanged) {
+		t.Errorf("another digest: %v", err)
+	}
+	file := filepath.Join(w.s.TreeDir(tree.Hash), ".pydeps", "a.py")
+	data, err := os.ReadFile(file)
+	check(t, err)
+	fi, err := os.Stat(file)
+	check(t, err)
+	data[len(data)-1] ^= 1
+	check(t, os.Chmod(file, 0o600))
+	check(t, os.WriteFile(file, data, 0o600))
+	check(t, os.Chmod(file, fi.Mode()))
+	check(t, os.Chtimes(file, fi.ModTime(), fi.ModTime()))
+	if err := w.s.CheckTree(tree.Hash, tree.Digest, later); !errors.Is(err, ErrTreeChanged) {
+		t.Errorf("a changed byte: %v", err)
+	}
+	if mended := w.tree("a==1.0"); mended.Reused || w.builds() != 2 {
+		t.Error("a changed tree was used")
+	}
+	check(t, w.s.CheckTree(tree.Hash, tree.Digest, later))
+}

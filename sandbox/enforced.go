@@ -44,6 +44,19 @@ func (s *Sandbox) Enforced(p Policy) Enforcement {
 	return e
 }
 
+// Check tells what of p would be refused at the start here, as an
+// *UnenforceableError, or nil. It starts nothing and asks nothing of paths that are
+// not there yet.
+func (s *Sandbox) Check(p Policy) error {
+	switch s.mode {
+	case None:
+		return nil
+	case Container:
+		return containerRefuses(p)
+	}
+	return s.refuses(p)
+}
+
 // filesText says what of the person's files is open.
 func filesText(p Policy) string {
 	switch read, write := listed(p.Read), listed(p.Write); {

@@ -153,6 +153,9 @@ type DepsRef struct {
 	Ran       []string       `json:"ran,omitempty"`
 	Packages  []deps.Package `json:"packages"`
 	Start     *deps.Start    `json:"start,omitempty"`
+	// Digest is what the tree has to be, over its names and bytes; "" in records of an
+	// older program.
+	Digest string `json:"digest,omitempty"`
 }
 
 // VerifyRef is the outcome of the last verify. Ran is false where the

@@ -246,8 +246,11 @@ func activationCode(err error) (int, string, bool) {
 		noPrior *activate.NoPriorError
 		busy    *activate.BusyError
 		foreign *install.ForeignError
+		access  *activate.AccessError
 	)
 	switch {
+	case errors.As(err, &access):
+		return exitUsage, accessHint(access), true
 	case errors.As(err, &back):
 		return exitConnector, "nothing is lost; upgrade passes over this version until a newer one is there", true
 	case errors.As(err, &busy):
@@ -273,6 +276,13 @@ func activationCode(err error) (int, string, bool) {
 		return exitFailed, fmt.Sprintf("restore %s from a backup, or uninstall and install the connector again", damaged.Path), true
 	}
 	return 0, "", false
+}
+
+func accessHint(e *activate.AccessError) string {
+	if e.Access.Kind == "agent" {
+		return "start an SSH agent (eval $(ssh-agent)) and run the command again in the same terminal, or leave --grant agent away"
+	}
+	return "make it first, or name another path"
 }
 
 func runtimeHint(e *activate.RuntimeError) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 
 	"skald-connectors/internal/atomicfile"
@@ -27,6 +28,8 @@ func machineCode(err error) (int, string, bool) {
 		return exitUnenforced, "change what it says in the settings or with --grant: a folder of its own that is there, beside the home folder of this program, or HOST:PORT", true
 	case errors.As(err, &held):
 		return exitUnenforced, "install bubblewrap, or use a kernel with Landlock; --sandbox none starts it without any protection", true
+	case errors.As(err, &open) && connectorMade(open.Path):
+		return exitUsage, fmt.Sprintf("this folder is the connector's own, and it put something else in its place; look at it, remove it, and run the command again (%s)", open.Path), true
 	case errors.As(err, &open):
 		return exitUsage, fmt.Sprintf("%s has to be a folder or file of its own that only you can write to (chmod go-w), or name another home with --home DIR", open.Path), true
 	}
@@ -34,6 +37,13 @@ func machineCode(err error) (int, string, bool) {
 		return exitFailed, diskHint, true
 	}
 	return 0, "", false
+}
+
+// connectorMade tells whether path is in state/NAME, where a connector may change
+// what it likes.
+func connectorMade(path string) bool {
+	dir := filepath.Dir(path)
+	return filepath.Base(path) == "home" && filepath.Base(filepath.Dir(dir)) == "state"
 }
 
 // startAfresh is the way out when secrets cannot be read any more.

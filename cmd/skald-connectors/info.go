@@ -14,6 +14,7 @@ import (
 	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
 )
 
 func (a *app) infoCommand() *cobra.Command {
@@ -297,6 +298,7 @@ func (a *app) printRecord(k *about, rec *record.Record) {
 		row("packages", "%s", installedPackages(d))
 	}
 	row("sandbox", "%s", rec.Sandbox.Enforced)
+	row("now", "%s", a.sandboxSince(rec))
 	for _, n := range rec.Sandbox.NotHeld {
 		row("not held", "%s", n)
 	}
@@ -314,4 +316,22 @@ func (a *app) printRecord(k *about, rec *record.Record) {
 		row("tool", "%s: %s%s", t.Name, t.Title, mark)
 	}
 	fmt.Fprint(a.stdout, b.String())
+}
+
+// sandboxSince says where this machine would confine the connector otherwise than at
+// the last verify, whose sentence the record keeps; "" where it would not.
+func (a *app) sandboxSince(rec *record.Record) string {
+	home, err := a.home()
+	if err != nil || rec.Sandbox.Backend == "" {
+		return ""
+	}
+	mode := orElse(rec.Sandbox.Mode, string(sandbox.Auto))
+	box, err := a.sandbox(home, mode)
+	if err != nil {
+		return "it is not started here any more: " + err.Error()
+	}
+	if now := string(box.Enforced(sandbox.Policy{}).Mode); now != rec.Sandbox.Backend {
+		return fmt.Sprintf("this machine has changed since: %s in place of %s; %s verify %s says what holds", now, rec.Sandbox.Backend, program, rec.Name)
+	}
+	return ""
 }

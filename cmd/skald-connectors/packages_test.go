@@ -106,6 +106,7 @@ func TestPackageScripts(t *testing.T) {
 			},
 			"tamperpackage": func(ts *testscript.TestScript, _ bool, args []string) { theWorld(ts).npm.Tamper(args[0]) },
 			"removetrees":   cmdRemoveTrees,
+			"tampertree":    cmdTamperTree,
 		},
 		RequireUniqueNames: true,
 	})
@@ -156,6 +157,24 @@ func cmdRemoveTrees(ts *testscript.TestScript, _ bool, _ []string) {
 		return err
 	}))
 	ts.Check(os.RemoveAll(dir))
+}
+
+// tampertree FILE: changes a byte of a file of the only tree, and nothing else.
+func cmdTamperTree(ts *testscript.TestScript, _ bool, args []string) {
+	found, err := filepath.Glob(filepath.Join(ts.Getenv("SKALD_CONNECTORS_HOME"), "deps", "*", filepath.FromSlash(args[0])))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%d files %s", len(found), args[0])
+	}
+	fi, err := os.Stat(found[0])
+	ts.Check(err)
+	data, err := os.ReadFile(found[0])
+	ts.Check(err)
+	data[len(data)-1] = ' '
+	ts.Check(os.Chmod(found[0], 0o600))
+	ts.Check(os.WriteFile(found[0], data, 0o600))
+	ts.Check(os.Chmod(found[0], fi.Mode()))
+	ts.Check(os.Chtimes(found[0], fi.ModTime(), fi.ModTime()))
 }
 
 // newPackageBench is a bench with the connectors that have packages.
