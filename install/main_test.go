@@ -272,8 +272,3 @@ func noStageLocks(t *testing.T, home string) {
 		t.Errorf("left %v", found)
 	}
 }
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
