@@ -16,7 +16,6 @@ import (
 type tarSource struct {
 	tar            *tarFile
 	location, name string // of the marketplace
-	folder         string // of the connector there, known when its entry was read
 }
 
 // newTarSource opens a bundle file.

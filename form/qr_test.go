@@ -87,11 +87,6 @@ func newsPipe(t *testing.T) (path string, tell func(lines ...string)) {
 	}
 }
 
-// seen is what the console's screen shows a phone; colours are taken as set, since nothing else is drawn with blocks.
-func (c *console) seen(l look) string {
-	return phone(photograph(strings.Split(c.text(), "\n"), l))
-}
-
 func (c *console) untilRead(text string, l look) {
 	c.t.Helper()
 	c.until("a code that says "+text, func(s string) bool { return phone(photograph(strings.Split(s, "\n"), l)) == text })

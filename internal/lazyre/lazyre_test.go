@@ -7,7 +7,7 @@ func TestPatternsAreCompiledOnce(t *testing.T) {
 	if !r.MatchString("abb") || r.FindString("xabbx") != "abb" || r.FindStringSubmatch("abb")[1] != "bb" || r.ReplaceAllString("abab", "c") != "cc" {
 		t.Error("it does not match as a pattern does")
 	}
-	if r.Get() != r.Get() {
+	if first, again := r.Get(), r.Get(); first != again {
 		t.Error("compiled twice")
 	}
 	bad := New(`(`)
