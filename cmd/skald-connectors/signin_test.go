@@ -129,21 +129,6 @@ func TestLeavingTheSignIn(t *testing.T) {
 			t.Errorf("it leaves\n%s", left)
 		}
 	})
-	t.Run("the connector makes no sense", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("waits for half a minute of odd answers; left out with -short")
-		}
-		b := newBench(t)
-		s := b.sit("install", "pair")
-		s.agreePair()
-		phone(t, b.home(), "odd")
-		s.wait(`the connector's answers make no sense: the state "huh" is not known`)
-		s.wait("What now?")
-		s.keys(ctrlC)
-		if code := s.ends(); code != exitInterrupted {
-			t.Fatalf("exit %d", code)
-		}
-	})
 }
 
 // installPair installs the connector with a session, as if a phone had made it.
