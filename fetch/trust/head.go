@@ -10,6 +10,9 @@ const (
 	indexType = "skald.index/v1"
 	// headDepth is more than the nesting of what stands beside connectors[] in a signed index.
 	headDepth = 64
+	// headLimit bounds it: the longest list of revoked versions. announceLimit bounds what is looked at of an index that
+	// nobody vouches for.
+	headLimit, announceLimit = 4 << 20, 1 << 20
 )
 
 // A Head is what a signed index says of itself, beside its entries.
@@ -36,6 +39,9 @@ func (r Revocation) Covers(id string, version int64, manifest string) bool {
 
 // ParseHead reads the head of an index: the document with its connectors[] emptied. The error is an *Error of kind Document.
 func ParseHead(src []byte) (*Head, error) {
+	if len(src) > headLimit {
+		return nil, refuse(Document, "it has more than %d bytes beside its entries", headLimit)
+	}
 	o, err := readObject(src, indexType, headDepth)
 	if err != nil {
 		return nil, err
@@ -51,6 +57,9 @@ func ParseHead(src []byte) (*Head, error) {
 
 // Announces tells whether the head of an index says that it is signed. It decides nothing.
 func Announces(src []byte) bool {
+	if len(src) > announceLimit {
+		return false
+	}
 	o, err := readObject(src, indexType, headDepth)
 	return err == nil && o != nil
 }

@@ -205,6 +205,18 @@ func TestKeysRoundTrip(t *testing.T) {
 	}
 }
 
+func TestHeadIsBounded(t *testing.T) {
+	src := append([]byte(`{"type":"skald.index/v1","connectors":[]`), bytes.Repeat([]byte(" "), 4<<20)...)
+	src = append(src, '}')
+	var refused *Error
+	if _, err := ParseHead(src); !errors.As(err, &refused) || refused.Kind != Document {
+		t.Errorf("%v", err)
+	}
+	if Announces(src) || !Announces([]byte(`{"type":"skald.index/v1"}`)) {
+		t.Error("an index of that size is looked at, or a small one is not")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	pub, priv, err := minisign.GenerateKey(nil)
 	if err != nil {
