@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"skald-connectors/activate/record"
@@ -15,6 +15,7 @@ import (
 	"skald-connectors/install"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
+	"skald-connectors/login"
 	"skald-connectors/manifest"
 	"skald-connectors/mount"
 	"skald-connectors/sandbox"
@@ -37,6 +38,7 @@ type Decision int
 const (
 	GiveUp      Decision = iota // store nothing
 	Edit                        // show the form again, with what was typed
+	SignInAgain                 // sign in anew, perhaps with another account
 	GrantAll                    // grant what the sandbox refused, and try again
 	Retry                       // try the same values again
 	SavePending                 // store them unverified, or not signed in; the session parks
@@ -48,6 +50,8 @@ type Failure struct {
 	Name     string
 	Err      error
 	CanEdit  bool     // there are fields to edit
+	CanSign  bool     // it signs in, and can do so again
+	CanKeep  bool     // what is there can be saved as pending
 	KeepsOld bool     // giving up leaves the version that is here in force
 	Grants   []Access // what would have allowed what the sandbox refused
 }
@@ -62,6 +66,8 @@ type Activator struct {
 	// …); *sandbox.UnenforceableError when it is not to be had here.
 	OpenSandbox func(mode string) (*sandbox.Sandbox, error)
 	Person      Person
+	// Signer brings a person to a browser; nil where a sign-in is not possible.
+	Signer *Signer
 	// Environ is this program's own environment ("NAME=value"); connectors get
 	// the listed part of it.
 	Environ []string
@@ -85,6 +91,8 @@ type Activator struct {
 	// Busy is told that something begins that may take until the limit, and
 	// returns what to call at its end. It may be nil.
 	Busy func(what string, limit time.Duration) (done func())
+
+	renewals sync.RWMutex // held for reading while a credential is renewed; see Settle
 }
 
 // Records gives access to the records.
@@ -179,7 +187,13 @@ type trial struct {
 	only     []string // the fields that the first form asks for; nil = all
 	// keepSandbox leaves what the record says of the sandbox: nothing is started.
 	keepSandbox bool
-	replaces    bool // another version, which stays when this one is given up
+	replaces    bool               // another version, which stays when this one is given up
+	signAnew    bool               // a new sign-in is wanted, also where there is one
+	challenged  bool               // a remote server's own sign-in was tried
+	obtained    []login.Credential // by this trial; not stored yet
+	before      login.Credential   // what a new sign-in follows
+	prepared    bool               // the key store was made ready for a sign-in
+	held        bool               // the lock of the sign-in is held
 }
 
 // base is the environment before the manifest's own part. The connector's home
@@ -218,143 +232,6 @@ func (t *trial) absolute(list []string) []string {
 		}
 	}
 	return out
-}
-
-// proof is what prove found out.
-type proof struct {
-	state   record.State
-	outcome Outcome
-	failed  error             // why it is only pending
-	left    bool              // the person left the sign-in with Ctrl-C
-	probe   *record.Probe     // nil when saved without one
-	verify  *record.VerifyRef // what the record keeps saying when nothing ran
-}
-
-// prove tries the values until they pass, or the person decides otherwise.
-// Nothing is stored here.
-func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (proof, error) {
-	for {
-		if ask && a.Person != nil && len(t.values.fields) > 0 {
-			if err := a.fill(ctx, t); err != nil {
-				return proof{}, err
-			}
-		}
-		t.values.applyDefaults()
-		if missing := t.values.missing(); len(missing) > 0 {
-			return proof{}, &MissingError{Name: t.name, Fields: missing}
-		}
-		a.noteShort(t)
-		p, err := a.try(ctx, t, skipVerify)
-		if err == nil {
-			return p, nil
-		}
-		if ctx.Err() != nil {
-			return proof{}, context.Cause(ctx)
-		}
-		if a.Person == nil || !isFailure(err) {
-			return proof{}, err
-		}
-		if errors.Is(err, form.ErrAborted) { // Ctrl-C leaves it not signed in (format.md section 7)
-			p.state, p.failed, p.left = record.Unauthorized, err, true
-			return p, nil
-		}
-		decision, derr := a.Person.Decide(ctx, Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, KeepsOld: t.replaces, Grants: Relaxations(err)})
-		if derr != nil {
-			return proof{}, derr
-		}
-		switch decision {
-		case Edit, Retry:
-			ask = decision == Edit
-		case GrantAll:
-			ask = false
-			t.grants = append(t.grants, Relaxations(err)...)
-		case SavePending:
-			p.state, p.failed = stateAfter(err), err
-			return p, nil
-		default:
-			return proof{}, err
-		}
-	}
-}
-
-// isFailure tells what a person can decide about, the connector said no or did
-// not come up, from what they cannot mend by other values.
-func isFailure(err error) bool {
-	var refused *RefusedError
-	var probe *ProbeError
-	var signIn *SignInError
-	return errors.As(err, &refused) || errors.As(err, &probe) || errors.As(err, &signIn)
-}
-
-// stateAfter is the state of what is saved after a failure.
-func stateAfter(err error) record.State {
-	var signIn *SignInError
-	if errors.As(err, &signIn) {
-		return record.Unauthorized
-	}
-	return record.Pending
-}
-
-// shortSecret is the length below which keystore.Redactor leaves a value in
-// running text: it would find it by chance (security.md, H27).
-const shortSecret = 8
-
-// noteShort names the secrets that a message of the connector may show.
-func (a *Activator) noteShort(t *trial) {
-	for _, h := range t.values.handles() {
-		if n := h.Value.Len(); h.Secret && n > 0 && n < shortSecret {
-			a.say("note: %s has fewer than %d characters, too short to be struck out of what the connector prints", h.Name, shortSecret)
-		}
-	}
-}
-
-// try signs in, where a connector does that, and runs verify and the probe once. On
-// failure the proof holds what is known so far, for saving as pending.
-func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, error) {
-	p := proof{state: record.Ready}
-	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
-		return p, err
-	}
-	if signsInByQR(t.manifest) {
-		probe, signedIn, err := a.signIn(ctx, t)
-		p.probe = probe
-		if err != nil {
-			return p, err
-		}
-		if !signedIn {
-			p.state, p.outcome = record.Unauthorized, Outcome{Message: "not tested: nobody is signed in"}
-			return p, nil
-		}
-	}
-	if skipVerify {
-		p.outcome = Outcome{Message: "verify was skipped by --no-verify"}
-	} else {
-		if t.manifest.Verify != nil {
-			a.say("verifying (at most %d s): %s", int(t.manifest.Verify.Timeout.Seconds()), form.Clean(t.manifest.Verify.Command))
-		}
-		var err error
-		if p.outcome, err = a.verify(ctx, t); err != nil {
-			return p, err
-		}
-		if p.outcome.Ran && !p.outcome.OK {
-			asked := slices.ContainsFunc(t.values.fields, func(f manifest.Field) bool { return f.Required })
-			return p, &RefusedError{Name: t.name, Outcome: p.outcome, Asked: asked}
-		}
-	}
-	if p.outcome.Ran {
-		a.say("verified in %s: %s", roughly(p.outcome.Elapsed), strings.TrimSpace(p.outcome.Message))
-	} else {
-		a.say("%s", p.outcome.Message)
-	}
-	if p.probe != nil { // the sign-in has asked
-		return p, nil
-	}
-	a.say("starting the server once, to list its tools")
-	done := a.busy("starting", probeLimit)
-	var err error
-	p.probe, err = a.probe(ctx, t)
-	done()
-	return p, err
 }
 
 // fill shows the form: what was typed before is shown again, secrets only as

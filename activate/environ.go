@@ -99,7 +99,7 @@ func withFolders(runtimes []record.Runtime, path string) string {
 const pythonDeps = ".pydeps"
 
 // connectorEnviron builds the environment of the server and of verify:
-// base ← form values ← mcp_config.env ← the key's own variable ← PYTHONPATH
+// base ← form values ← mcp_config.env ← the key's own variable ← deliver.env ← PYTHONPATH
 // (format.md section 6). It returns what a token named and nothing declared.
 func connectorEnviron(base *environ, m *manifest.Manifest, v *values, dir string) (env []string, undeclared []string) {
 	formValues := map[string]bool{}
@@ -116,6 +116,9 @@ func connectorEnviron(base *environ, m *manifest.Manifest, v *values, dir string
 		}
 		value, unknown := manifest.Expand(kv.Value, v.lookup, manifest.Plain)
 		undeclared = append(undeclared, unknown...)
+		if v.folder != "" {
+			value = strings.ReplaceAll(value, secretsToken, v.folder)
+		}
 		base.set(kv.Name, value)
 	}
 	if place, name := m.KeyPlace(); place == "env" {
@@ -123,6 +126,7 @@ func connectorEnviron(base *environ, m *manifest.Manifest, v *values, dir string
 			base.set(name, v.filled[key.Name].Reveal())
 		}
 	}
+	v.deliver(base, m)
 	if usesPython(m) {
 		own := filepath.Join(dir, pythonDeps)
 		if declared := base.values["PYTHONPATH"]; declared != "" {

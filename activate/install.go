@@ -76,7 +76,7 @@ func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]G
 	needed := slices.ContainsFunc(p.Fields, func(f manifest.Field) bool {
 		_, isGiven := given[f.Name]
 		return f.Secret && (isGiven || a.Person != nil)
-	})
+	}) || signsIn(p.Manifest) && !p.Pending
 	if !needed {
 		return func() {}, nil
 	}
@@ -170,6 +170,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	defer func() {
 		if out == nil && !a.Records().Taken(t.name) {
 			a.undoSignIn(ctx, t)
+			a.abandon(ctx, t)
 		}
 	}()
 	rec := newRecord(r)
@@ -249,6 +250,11 @@ func newRecord(r Request) *record.Record {
 // caller holds the commit lock and the activation's lock. present is the
 // record that is replaced, nil on a first install.
 func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *record.Record, present *record.Record) error {
+	release, err := a.holdSignIn(ctx, t, present)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := a.commitSecrets(ctx, t, rec); err != nil {
 		return err
 	}
@@ -342,6 +348,9 @@ func (a *Activator) commitSecrets(ctx context.Context, t *trial, rec *record.Rec
 		return err
 	}
 	for _, h := range hs {
+		if !h.Secret {
+			continue
+		}
 		rec.Secrets = append(rec.Secrets, record.SecretRef{Name: h.Name, Store: string(store.Backend), ExpiresAt: h.ExpiresAt})
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/keystore"
+	"skald-connectors/login"
 	"skald-connectors/manifest"
 )
 
@@ -157,7 +158,7 @@ func (o ConfigureOptions) apply(t *trial, present *record.Record) {
 // Configure asks for the values of an activation again, proves them and
 // replaces vault and record. Until then the old values stay in force.
 func (a *Activator) Configure(ctx context.Context, name string, given map[string]Given, o ConfigureOptions) (rec *record.Record, err error) {
-	err = a.onRecord(ctx, name, func(present *record.Record) error {
+	err = a.onRecord(ctx, name, func(present *record.Record) (err error) {
 		if err := a.checkGrants(cmp.Or(o.Mode, modeOf(present)), o.Grants); err != nil {
 			return err
 		}
@@ -174,6 +175,11 @@ func (a *Activator) Configure(ctx context.Context, name string, given map[string
 		}
 		defer t.drop()
 		t.sign = signNote
+		defer func() {
+			if err != nil {
+				a.abandon(ctx, t)
+			}
+		}()
 		o.apply(t, present)
 		if err := a.makeReady(ctx, t, present); err != nil {
 			return err
@@ -210,6 +216,9 @@ func (a *Activator) verifyAs(ctx context.Context, name string, prepare func(*tri
 		if missing := t.values.missing(); len(missing) > 0 {
 			return &UnfilledError{MissingError{Name: name, Fields: missing}}
 		}
+		if t.values.lacksSignIn(t.manifest) {
+			return &UnsignedError{Name: name, Provider: present.Auth.Provider}
+		}
 		defer t.drop()
 		if err := a.makeReady(ctx, t, present); err != nil {
 			return err
@@ -220,7 +229,10 @@ func (a *Activator) verifyAs(ctx context.Context, name string, prepare func(*tri
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if failed != nil && !isFailure(failed) {
+		if _, over := errors.AsType[*login.ExpiredError](failed); over {
+			return a.recordExpired(present, failed)
+		}
+		if failed != nil && (!isFailure(failed) || isSignInFailure(failed)) {
 			return failed // it could not be run; that says nothing of the values
 		}
 		rec, err = a.recordVerify(ctx, t, p, present, failed)
@@ -334,6 +346,9 @@ func (a *Activator) RemoveSecret(ctx context.Context, name, handle string) (exis
 		if existed = present.Secret(handle); !existed {
 			return nil
 		}
+		if login.IsHandle(handle) {
+			return &GivenError{Name: handle, Source: "secrets remove", Problem: "it belongs to the sign-in, which logout takes away as a whole"}
+		}
 		return a.editSecret(ctx, present, func(t *trial) error {
 			t.values.set(handle, keystore.Secret{})
 			return nil
@@ -375,7 +390,7 @@ func (a *Activator) editSecret(ctx context.Context, present *record.Record, edit
 	t.runtimes, t.keepSandbox = present.Runtimes, true
 	p := proof{state: present.AuthState, verify: &present.Verify}
 	switch missing := len(t.values.missing()) > 0; {
-	case missing:
+	case missing || t.values.lacksSignIn(t.manifest):
 		p.state = record.Unauthorized
 	case p.state == record.Unauthorized || p.state == record.Expired:
 		p.state = record.Pending

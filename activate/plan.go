@@ -147,7 +147,7 @@ func (a *Activator) complete(ctx context.Context, p *Plan, v *values, open func(
 	label := t.values.standIn()
 	p.Enforced = box.Enforced(t.policy(a))
 	p.Enforced.Sentence = label(p.Enforced.Sentence)
-	if slices.ContainsFunc(p.Fields, func(f manifest.Field) bool { return f.Secret }) {
+	if signsIn(man) || slices.ContainsFunc(p.Fields, func(f manifest.Field) bool { return f.Secret }) {
 		if p.Store, err = a.Keys.Describe(); err != nil {
 			return err
 		}
@@ -180,8 +180,8 @@ func supported(e manifest.Entry, m *manifest.Manifest) error {
 		return refuse("%s", m.Auth.Unsupported())
 	case signsInByQR(m) && m.Remote():
 		return refuse("it signs in by a QR code and runs elsewhere; its session would have no place here")
-	case m.Auth.Type == "oauth2":
-		return refuse("it signs in by %s, which this version of the program cannot do yet", m.Auth.Type)
+	case signsIn(m) && supportedSignIn(m) != "":
+		return refuse("%s", supportedSignIn(m))
 	case m.Remote() && m.Server.URL == "":
 		return refuse("its manifest has no mcp_config.url")
 	case !m.Remote() && m.Server.Command == "":

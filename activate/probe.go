@@ -57,6 +57,9 @@ type ProbeError struct {
 	Err       error
 	Stderr    string
 	Denied    []sandbox.Denial // what the sandbox refused meanwhile
+	// Unauthorized says that a remote server wants a credential, or another one.
+	Unauthorized bool
+	challenges   []string // its WWW-Authenticate
 }
 
 func (e *ProbeError) Error() string { return fmt.Sprintf("starting %q: %v", e.Connector, e.Err) }

@@ -22,7 +22,11 @@ import (
 func (a *Activator) probeRemote(ctx context.Context, t *trial) (*record.Probe, error) {
 	redact := keystore.NewRedactor(t.values.handles())
 	fail := func(err error) (*record.Probe, error) {
-		return nil, &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err)}
+		e := &ProbeError{Connector: t.manifest.ID, Err: safeError(redact, err)}
+		if refused, ok := errors.AsType[*unauthorizedError](err); ok {
+			e.Unauthorized, e.challenges = true, refused.challenges
+		}
+		return nil, e
 	}
 	if t.manifest.Server.Transport == "sse" {
 		return nil, &ProbeError{Connector: t.manifest.ID, Err: errors.New("the older SSE transport cannot be probed by this version of the program")}
@@ -60,6 +64,9 @@ func remoteRequest(m *manifest.Manifest, v *values) (string, http.Header, error)
 	for _, h := range m.Server.Headers {
 		value, _ := manifest.Expand(h.Value, v.lookup, manifest.Plain)
 		header.Set(h.Name, value)
+	}
+	if v.cred != nil && !v.cred.Access.IsZero() {
+		header.Set("Authorization", "Bearer "+v.cred.Access.Reveal())
 	}
 	key, ok := m.KeyField()
 	if !ok || v.filled[key.Name].IsZero() {
@@ -179,12 +186,24 @@ func (s *httpPeer) post(msg any) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", req.URL.Host, withoutURL(err))
 	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		_ = resp.Body.Close()
+		return nil, &unauthorizedError{req.URL.Host, resp.Header.Values("WWW-Authenticate")}
+	}
 	if resp.StatusCode/100 != 2 {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("%s answered %s", req.URL.Host, resp.Status)
 	}
 	return resp, nil
 }
+
+// unauthorizedError says that a server wants a credential, or another one.
+type unauthorizedError struct {
+	host       string
+	challenges []string
+}
+
+func (e *unauthorizedError) Error() string { return e.host + " answered 401 Unauthorized" }
 
 func (s *httpPeer) dress(req *http.Request) {
 	for name, vs := range s.header {

@@ -41,10 +41,22 @@ type Start struct {
 	Address string
 	Header  http.Header
 	Legacy  bool // HTTP+SSE
+
+	// Waiting says why a sign-in could not be renewed now; it may work later. Nothing is started meanwhile.
+	Waiting error
+	signed  *signedStart
 }
 
 // Parked tells whether nothing is to be started.
-func (s *Start) Parked() bool { return s.Locked != nil || s.State != record.Ready }
+func (s *Start) Parked() bool { return s.Locked != nil || s.Waiting != nil || s.State != record.Ready }
+
+// Done takes away what was laid out for the start: a credential that was delivered as a file. Call it when the server has ended,
+// or was not started after all.
+func (s *Start) Done() {
+	if s.signed != nil {
+		s.signed.file.remove()
+	}
+}
 
 // UnpackedError says that the dependencies of an activation are not what it was
 // installed with. A start repairs nothing: it asks no network.
@@ -57,8 +69,9 @@ func (e *UnpackedError) Error() string {
 // Prepare makes an activation ready to be started, in the order of launcher.md
 // section 1: its files against their pins, its secrets, parked or not, what
 // runs. It starts nothing and writes nothing but the folder of its home and a note
-// of what it hashed; it waits for no lock, since it is asked at every start of a
-// client. The files that it runs from stay until Release, also when an upgrade replaces the version. Errors:
+// of what it hashed; it waits for no lock and asks no network, since it is asked at every start of a
+// client; only a sign-in that is near its end is renewed first. The files that it runs from stay until Release, also when an upgrade
+// replaces the version. Errors:
 // *NotInstalledError, *DamagedError, *install.ChangedError, *keystore.Error (a
 // locked key store is none), *UnpackedError, *RuntimeError,
 // *sandbox.UnenforceableError.
@@ -138,8 +151,18 @@ func (a *Activator) prepare(ctx context.Context, rec *record.Record) (*Start, er
 	if len(t.values.missing()) > 0 && s.State == record.Ready {
 		s.State = record.Unauthorized
 	}
+	if t.values.lacksSignIn(m) && s.State == record.Ready {
+		s.State = record.Unauthorized
+	}
 	if s.Parked() {
 		return s, nil
+	}
+	if t.values.cred != nil {
+		if s.State, s.Waiting, err = a.freshForStart(ctx, t); err != nil || s.Parked() {
+			return s, err
+		}
+		s.Redactor = keystore.NewRedactor(t.values.withCredential(hs))
+		s.signed = &signedStart{a: a, name: name, cred: t.values.cred}
 	}
 	if m.Remote() {
 		s.Legacy = m.Server.Transport == "sse"
@@ -170,6 +193,12 @@ func (a *Activator) prepareLocal(ctx context.Context, s *Start, t *trial) error 
 	}
 	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
 		return err
+	}
+	if s.signed != nil {
+		if s.signed.file, err = a.handOver(t); err != nil {
+			return err
+		}
+		t.values.folder = s.signed.file.folder()
 	}
 	env, _ := connectorEnviron(t.base(a), t.manifest, t.values, t.dir)
 	s.Box, s.Policy = t.box, t.policy(a)

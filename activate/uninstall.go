@@ -10,6 +10,7 @@ import (
 
 	"skald-connectors/activate/record"
 	"skald-connectors/install"
+	"skald-connectors/login"
 	"skald-connectors/manifest"
 )
 
@@ -40,6 +41,7 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 		return nil, err
 	}
 	defer commit()
+	signed := a.signedIn(ctx, name)
 	a.step("remove-record")
 	if err := records.Remove(name); err != nil {
 		return nil, err
@@ -61,6 +63,9 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 		out.Items = append(out.Items, "its logs and receipts")
 	}
 	_ = os.RemoveAll(filepath.Join(a.Home, "adopted", name)) // what an adopted entry was written down as
+	if signed != nil {
+		a.revokeAtUninstall(ctx, *signed, out)
+	}
 	a.step("remove-secrets")
 	secretsErr := a.removeSecrets(ctx, name, out)
 	swept, sweepErr := a.sweepFiles(ctx)
@@ -191,6 +196,9 @@ func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 	}
 	var removed []string
 	for _, name := range names {
+		if login.IsVaultName(name) {
+			continue // the client secret of a provider, which its own file names
+		}
 		rec, err := a.Records().Read(name)
 		var gone *record.NotInstalledError
 		if err != nil && !errors.As(err, &gone) {

@@ -180,11 +180,16 @@ func (a *Activator) startOnce(ctx context.Context, t *trial, rec *record.Record)
 
 // upgradeStaged proves the new version in its stage and commits it. t is nil where
 // nothing is to be started: the activation is parked.
-func (a *Activator) upgradeStaged(ctx context.Context, r UpgradeRequest, present *record.Record, stage *install.Stage) (*Upgraded, *trial, error) {
+func (a *Activator) upgradeStaged(ctx context.Context, r UpgradeRequest, present *record.Record, stage *install.Stage) (_ *Upgraded, _ *trial, err error) {
 	t, before, err := a.upgradeTrial(ctx, r, present, stage)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if err != nil {
+			a.abandon(ctx, t)
+		}
+	}()
 	p, err := a.proveUpgrade(ctx, t, r, present)
 	if err != nil {
 		return nil, nil, err
@@ -304,7 +309,7 @@ func scriptsAllowed(present *record.Record, list []Dependency) bool {
 func parked(t *trial, present *record.Record) bool {
 	if present.AuthState == record.Expired || present.AuthState == record.Unauthorized {
 		t.values.applyDefaults()
-		return present.AuthState == record.Expired || signsInByQR(t.manifest) || len(t.values.missing()) > 0
+		return present.AuthState == record.Expired || signsInByQR(t.manifest) || len(t.values.missing()) > 0 || t.values.lacksSignIn(t.manifest)
 	}
 	return false
 }
@@ -316,6 +321,7 @@ func (a *Activator) proveUpgrade(ctx context.Context, t *trial, r UpgradeRequest
 		return proof{state: present.AuthState, verify: &present.Verify}, nil
 	}
 	t.values.applyDefaults()
+	a.askForScopes(t)
 	p, err := a.prove(ctx, t, len(t.values.missing()) > 0, r.NoVerify)
 	if err == nil && r.NoVerify && present.AuthState != record.Ready {
 		p.state = present.AuthState

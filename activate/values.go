@@ -9,6 +9,7 @@ import (
 
 	"skald-connectors/activate/record"
 	"skald-connectors/keystore"
+	"skald-connectors/login"
 	"skald-connectors/manifest"
 )
 
@@ -18,6 +19,8 @@ import (
 type values struct {
 	fields []manifest.Field
 	filled map[string]keystore.Secret
+	cred   *login.Credential // what a sign-in brought; nil = none
+	folder string            // where a delivered file is, what {secrets} means; "" = none
 }
 
 func newValues(m *manifest.Manifest) *values {
@@ -95,7 +98,7 @@ func (v *values) plain() map[string]string {
 	return out
 }
 
-// handles returns the values that the vault keeps, in the fields' order.
+// handles returns the values that the vault keeps, in the fields' order, and then the sign-in's.
 func (v *values) handles() []keystore.Handle {
 	var out []keystore.Handle
 	for _, f := range v.fields {
@@ -103,7 +106,7 @@ func (v *values) handles() []keystore.Handle {
 			out = append(out, keystore.Handle{Name: f.Name, Value: value, Secret: true})
 		}
 	}
-	return out
+	return v.withCredential(out)
 }
 
 // load takes the stored values of an activation; what the manifest no longer
@@ -118,6 +121,9 @@ func (v *values) load(rec *record.Record, hs []keystore.Handle) {
 		if f, ok := v.field(h.Name); ok && f.Secret {
 			v.set(h.Name, h.Value)
 		}
+	}
+	if cred, ok, err := login.Find(hs); ok && err == nil { // a damaged one counts as none: a new sign-in replaces it
+		v.cred = &cred
 	}
 }
 

@@ -21,6 +21,9 @@ const (
 	handleClient  = "oauth.client_secret"
 )
 
+// IsHandle tells the handles of a sign-in from those of a form.
+func IsHandle(name string) bool { return strings.HasPrefix(name, handlePrefix) }
+
 const grantFormat = 1
 
 // Credential is what a sign-in brought, with all that is needed to renew and to revoke it.
@@ -118,7 +121,7 @@ func (c Credential) RenewAt() time.Time {
 
 // Merge puts the credential among the handles of a vault, in place of an earlier one. The zero Credential takes it out.
 func (c Credential) Merge(hs []keystore.Handle) ([]keystore.Handle, error) {
-	hs = slices.DeleteFunc(slices.Clone(hs), func(h keystore.Handle) bool { return strings.HasPrefix(h.Name, handlePrefix) })
+	hs = slices.DeleteFunc(slices.Clone(hs), func(h keystore.Handle) bool { return IsHandle(h.Name) })
 	if c.TokenURL == "" {
 		return hs, nil
 	}

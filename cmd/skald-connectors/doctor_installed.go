@@ -11,6 +11,7 @@ import (
 
 	"skald-connectors/activate/record"
 	"skald-connectors/install"
+	"skald-connectors/login"
 	"skald-connectors/mount"
 	"skald-connectors/sandbox"
 )
@@ -122,7 +123,7 @@ func (c *checkup) rest(ctx context.Context) {
 	left := c.act.Store.Leftovers()
 	if vaults, err := c.act.Keys.Names(); err == nil {
 		for _, name := range vaults {
-			if !slices.ContainsFunc(c.listed, func(l record.Listed) bool { return l.Name == name }) {
+			if !login.IsVaultName(name) && !slices.ContainsFunc(c.listed, func(l record.Listed) bool { return l.Name == name }) {
 				left = append(left, "keystore/"+name+".*.age")
 			}
 		}

@@ -159,7 +159,7 @@ func classify(err error) (int, string) {
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) || errors.Is(err, form.ErrAborted) {
 		return exitInterrupted, ""
 	}
-	for _, try := range []func(error) (int, string, bool){setCode, usageCode, signInCode, activationCode, packagesCode, trustCode, machineCode} {
+	for _, try := range []func(error) (int, string, bool){setCode, usageCode, signInCode, oauthCode, activationCode, packagesCode, trustCode, machineCode} {
 		if code, advice, ok := try(err); ok {
 			return code, advice
 		}

@@ -20,6 +20,8 @@ const (
 	lockedPause = 2 * time.Second
 	// usedPause is the time between two looks whether another session has ended.
 	usedPause = time.Second
+	// waitingPause and longestPause bound the time between two tries at a provider that does not answer.
+	waitingPause, longestPause = 5 * time.Second, 5 * time.Minute
 )
 
 // recordState is what a look at the record's file sees; a record is replaced by
@@ -48,7 +50,7 @@ func (r recordState) same(other recordState) bool {
 func (s *served) follow(ctx context.Context, kill <-chan struct{}) {
 	look := time.NewTicker(recordPause)
 	defer look.Stop()
-	tried := s.app.hooks.now()
+	tried, wait := s.app.hooks.now(), waitingPause
 	for {
 		select {
 		case <-ctx.Done():
@@ -59,8 +61,15 @@ func (s *served) follow(ctx context.Context, kill <-chan struct{}) {
 		}
 		s.keepHeld()
 		now := s.lookAtRecord()
-		unlock := s.start.Locked != nil && s.app.hooks.now().Sub(tried) >= lockedPause
-		free := s.used != nil && s.app.hooks.now().Sub(tried) >= usedPause
+		since := s.app.hooks.now().Sub(tried)
+		unlock := s.start.Locked != nil && since >= lockedPause
+		if s.start.Waiting == nil {
+			wait = waitingPause
+		} else if since >= wait {
+			unlock, wait = true, min(2*wait, longestPause)
+		}
+		s.lookAfterSignIn(ctx)
+		free := s.used != nil && since >= usedPause
 		if now.same(s.seen) && !unlock && !free {
 			continue
 		}
@@ -68,6 +77,23 @@ func (s *served) follow(ctx context.Context, kill <-chan struct{}) {
 		s.seen = now
 		s.renew(ctx, kill)
 	}
+}
+
+// lookAfterSignIn renews the credential of a running local server when its time comes, beside what else is to be done.
+func (s *served) lookAfterSignIn(ctx context.Context) {
+	if s.up == nil || !s.up.live() {
+		return
+	}
+	select {
+	case s.renewAt = <-s.renewed: // the last one has ended
+	default:
+	}
+	if s.renewAt.IsZero() || s.app.hooks.now().Before(s.renewAt) {
+		return
+	}
+	s.renewAt = time.Time{}
+	start := s.start
+	go func() { s.renewed <- start.Renew(ctx) }()
 }
 
 // renew holds the session against the record as it is now.
@@ -103,7 +129,7 @@ func (s *served) renew(ctx context.Context, kill <-chan struct{}) {
 		return
 	}
 	s.noteLine("the session wakes: version %s", displayVersion(start.Record))
-	s.up = run
+	s.up, s.renewAt = run, start.RenewAt()
 	s.sess.Wake(*up)
 }
 

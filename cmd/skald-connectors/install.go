@@ -34,6 +34,7 @@ type installOptions struct {
 	allowOther  bool
 	sandbox     string
 	access      accessFlags
+	ways        signInFlags
 	grants      []activate.Access
 	withheld    []activate.Access
 	allow, deny []string
@@ -77,6 +78,7 @@ func (a *app) installCommand() *cobra.Command {
 	f.BoolVar(&o.expired, "allow-expired", false, "with --bundle: take its index although it has run out")
 	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto, bwrap, landlock, container or none (`MODE`)")
 	o.access.register(c)
+	o.ways.register(c)
 	f.StringArrayVar(&o.allow, "allow", nil, "let only this `TOOL` through (repeatable)")
 	f.StringArrayVar(&o.deny, "deny", nil, "keep this `TOOL` back (repeatable)")
 	f.StringSliceVar(&o.mount, "mount", nil, "mount it into this `CLIENT` at the end, or all that are here: all (repeatable)")
@@ -122,6 +124,7 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 	if err := a.checkMountFlags(act, o); err != nil {
 		return err
 	}
+	act.Signer = a.signer(o.ways)
 	plans, err := a.agreeAll(ctx, act, all, o, given)
 	if err != nil {
 		return err
@@ -173,7 +176,15 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, all *shops,
 				a.say("%s", d.String())
 			}
 		}
+		if a.terminal() == nil {
+			if err := act.CheckSignIn(p); err != nil {
+				return nil, err
+			}
+		}
 		if err := a.agree(ctx, p, s, o); err != nil {
+			return nil, err
+		}
+		if err := a.readyProvider(ctx, act, p); err != nil {
 			return nil, err
 		}
 		plans = append(plans, agreed{p, s})

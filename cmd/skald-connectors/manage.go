@@ -114,6 +114,9 @@ func (a *app) verify(ctx context.Context, name string) error {
 		return err
 	}
 	rec, outcome, err := act.Verify(ctx, name)
+	if wantsSignIn(err) {
+		err = withHint(&exitError{classifyOnly(err), err}, "sign in again with %s auth %s", program, name)
+	}
 	if rec == nil {
 		return err
 	}
@@ -131,6 +134,9 @@ func (a *app) verify(ctx context.Context, name string) error {
 	var signIn *activate.SignInError
 	if errors.As(err, &signIn) {
 		return withHint(&exitError{exitRefused, err}, "sign in with %s auth %s", program, name)
+	}
+	if err != nil && wantsSignIn(err) {
+		return err
 	}
 	if err != nil {
 		return withHint(&exitError{classifyOnly(err), err}, "change its settings with %s configure %s", program, name)

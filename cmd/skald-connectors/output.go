@@ -153,7 +153,11 @@ func (a *app) wrapped(text string) string {
 	if !isTerminal(a.stderr) {
 		return text
 	}
-	return wrap(text, a.width(), "")
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = wrap(line, a.width(), line[:len(line)-len(strings.TrimLeft(line, " "))])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // wrap breaks text at width, each line indented.

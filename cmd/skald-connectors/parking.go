@@ -22,6 +22,8 @@ func parkingOf(start *activate.Start, failed error) launch.Parking {
 		p.Message = fmt.Sprintf("connector %s can have one session at a time, and another one has it%s; this one goes on when that one ends", name, inParentheses(used.Holder))
 	case failed != nil:
 		p.Message = fmt.Sprintf("connector %s cannot be started: %s; run: %s verify %s", name, form.Clean(failed.Error()), program, name)
+	case start.Waiting != nil:
+		p.Message = fmt.Sprintf("the sign-in of connector %s could not be renewed, and this is tried again: %s", name, form.Clean(start.Waiting.Error()))
 	case start.Locked != nil:
 		p.Message = fmt.Sprintf("the key store with the credentials of connector %s is locked; run: %s unlock", name, program)
 	case start.State == record.Expired:
@@ -39,6 +41,8 @@ func parkedWord(start *activate.Start) string {
 	switch {
 	case start.Locked != nil:
 		return "parked: the key store is locked"
+	case start.Waiting != nil:
+		return "parked: its sign-in could not be renewed now"
 	case start.Parked():
 		return "parked: " + string(start.State)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"skald-connectors/activate"
@@ -44,8 +45,12 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 	}
 	if errors.As(f.Err, &signIn) {
 		options = signInOptions(options, f)
-	} else if !f.CanEdit {
-		options = options[1:]
+	}
+	options = slices.DeleteFunc(options, func(o form.Option) bool {
+		return o.Value == "edit" && !f.CanEdit || o.Value == "retry" && !f.CanKeep || o.Value == "pending" && !f.CanKeep
+	})
+	if f.CanSign {
+		options = append([]form.Option{{Value: "sign-in", Label: "Sign in again"}}, options...)
 	}
 	if len(f.Grants) > 0 {
 		options = append([]form.Option{{Value: "grant", Label: "Allow " + accessText(f.Grants) + ", and try again"}}, options...)
@@ -54,7 +59,7 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 	if err != nil {
 		return activate.GiveUp, err
 	}
-	return map[string]activate.Decision{"edit": activate.Edit, "grant": activate.GrantAll, "retry": activate.Retry, "pending": activate.SavePending}[choice], nil
+	return map[string]activate.Decision{"edit": activate.Edit, "sign-in": activate.SignInAgain, "grant": activate.GrantAll, "retry": activate.Retry, "pending": activate.SavePending}[choice], nil
 }
 
 // showFailure says what verify or the probe found, with all that helps.

@@ -73,6 +73,10 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 // signInText says how the connector is signed in; "" when a credential is typed.
 func signInText(p *activate.Plan) string {
 	switch {
+	case p.Manifest.Auth.Type == "oauth2" && p.Pending:
+		return "later, with " + program + " auth " + p.Name + ", " + oauthText(p.Manifest)
+	case p.Manifest.Auth.Type == "oauth2":
+		return oauthText(p.Manifest)
 	case p.Manifest.Auth.Type != "qr":
 		return ""
 	case p.Pending:

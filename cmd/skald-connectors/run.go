@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,7 +17,6 @@ import (
 
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
-	"skald-connectors/fetch"
 	"skald-connectors/form"
 	"skald-connectors/install"
 	"skald-connectors/internal/atomicfile"
@@ -97,6 +95,9 @@ type served struct {
 	used  *activate.InUseError // another session has the one upstream; nil = none
 	out   chan struct{}        // the connector says that nobody is signed in
 	held  heldKeeper
+	// renewAt is when the sign-in of a running local server is looked after; zero = never, or that is under way.
+	renewAt time.Time
+	renewed chan time.Time // holds one
 }
 
 // serve is `run`. What ends it is told as an exit code and one line.
@@ -109,7 +110,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	s := &served{app: a, act: act, name: o.name, out: make(chan struct{}, 1), held: heldKeeper{path: heldPath(act.Home, o.name)}}
+	s := &served{app: a, act: act, name: o.name, out: make(chan struct{}, 1), renewed: make(chan time.Time, 1), held: heldKeeper{path: heldPath(act.Home, o.name)}}
 	s.seen = s.lookAtRecord()
 	if s.start, err = act.Prepare(ctx, o.name); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 			s.noteLine("session ends: %v", err)
 			return err
 		default:
-			s.up = run
+			s.up, s.renewAt = run, s.start.RenewAt()
 			s.sess.Wake(*up)
 		}
 	}
@@ -143,6 +144,7 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 	stop()
 	<-watched
 	s.keepHeld()
+	act.Settle()
 	s.noteLine("session ends: %s", strings.TrimSpace(out.Cause.String()+" "+out.Detail))
 	return s.ended(ctx, out)
 }
@@ -209,69 +211,6 @@ func grantOf(rec *record.Record) launch.Grant {
 		g.Accepted[t.Name] = t.Digest
 	}
 	return g
-}
-
-// runningUpstream is a started connector, for the end of the session.
-type runningUpstream struct {
-	process *sandbox.Process // nil: a remote one
-	stopped chan struct{}    // closed when the session is done with it
-}
-
-func (r *runningUpstream) live() bool {
-	select {
-	case <-r.stopped:
-		return false
-	default:
-		return true
-	}
-}
-
-// connect starts the connector, or makes the connection to a remote one.
-func (s *served) connect(ctx context.Context, start *activate.Start, kill <-chan struct{}) (*launch.Upstream, *runningUpstream, error) {
-	release := func() {}
-	if isQR(start.Record) {
-		var err error
-		if release, err = s.act.HoldLive(s.name); err != nil {
-			return nil, nil, err
-		}
-	}
-	run := &runningUpstream{stopped: make(chan struct{})}
-	if start.Address != "" {
-		up := launch.Remote{
-			URL: start.Address, Header: start.Header, Legacy: start.Legacy, Redactor: start.Redactor,
-			Client: &http.Client{Transport: fetch.Patient(s.app.getenv)},
-			Refused: func() {
-				s.sess.Park(parkingOf(&activate.Start{Record: start.Record, State: record.Unauthorized}, nil))
-			},
-		}.Connect()
-		stop := up.Stop
-		up.Stop = func() { stop(); close(run.stopped) }
-		return up, run, nil
-	}
-	// The ladder ends it, not the context: a signal climbs the same steps.
-	p, err := start.Box.Start(context.WithoutCancel(ctx), start.Policy, start.Command)
-	if err != nil {
-		release()
-		return nil, nil, &activate.ProbeError{Connector: start.Record.Connector, Err: err}
-	}
-	run.process = p
-	return &launch.Upstream{Input: p.Stdin, Output: p.Stdout, Errors: p.Stderr, Redactor: start.Redactor, Stop: func() {
-		defer close(run.stopped)
-		over := make(chan struct{})
-		go func() {
-			select {
-			case <-kill:
-				p.Close(sandbox.Ladder{})
-			case <-over:
-			}
-		}()
-		end := p.Close(sessionLadder)
-		close(over)
-		release()
-		for _, d := range end.Denied {
-			s.note(start.Redactor, "the sandbox kept from it: %s %s (%s)", d.Kind, d.Target, d.Why)
-		}
-	}}, run, nil
 }
 
 // sessionSignals closes a channel at the second signal that asks us to end.

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or each start of the program takes a second longer under the race detector
 	}
-	testscript.Main(m, map[string]func(){program: testProgram})
+	testscript.Main(m, map[string]func(){program: testProgram, "browser": testBrowser})
 }
 
 // testWork makes passphrases cheap: the race detector makes one of the real cost take

@@ -7,51 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
 	"skald-connectors/activate"
 	"skald-connectors/form"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/login/pairing"
 )
-
-func (a *app) authCommand() *cobra.Command {
-	o := &configureOptions{}
-	c := &cobra.Command{
-		Use:     "auth NAME",
-		GroupID: "main",
-		Short:   "Sign an installed connector in",
-		Long: "auth signs an installed connector in. Where a phone signs it in, it shows the QR code that\n" +
-			"the phone has to read; where a credential is typed, it shows the settings, as configure does.\n" +
-			"A session that waits for it wakes by itself.",
-		Example:           "  skald-connectors auth whatsapp\n  skald-connectors auth email",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.name = args[0]
-			return a.auth(cmd.Context(), o)
-		},
-	}
-	o.register(c)
-	return c
-}
-
-// auth signs in, in the way of the connector.
-func (a *app) auth(ctx context.Context, o *configureOptions) error {
-	act, err := a.openHome()
-	if err != nil {
-		return err
-	}
-	rec, err := act.Records().Read(o.name)
-	if err != nil {
-		return err
-	}
-	switch rec.Auth.Type {
-	case "qr":
-		return a.authQR(ctx, act, o)
-	}
-	return a.configure(ctx, o)
-}
 
 // authQR pairs with a phone.
 func (a *app) authQR(ctx context.Context, act *activate.Activator, o *configureOptions) error {
@@ -81,21 +41,7 @@ func (a *app) authQR(ctx context.Context, act *activate.Activator, o *configureO
 	return nil
 }
 
-func (a *app) logoutCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "logout NAME",
-		GroupID: "main",
-		Short:   "Sign an installed connector out",
-		Long: "logout signs a connector out at its service and removes what is kept of its session here.\n" +
-			"Its open sessions park. The connector stays installed; auth signs it in again.",
-		Example:           "  skald-connectors logout whatsapp",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeNames,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.logout(cmd.Context(), args[0]) },
-	}
-}
-
-// logoutReport is the JSON document of logout. Told is false where the service
+// logoutReport is the JSON document of the logout of a phone. Told is false where the service
 // could not be told, for the reason in Problem.
 type logoutReport struct {
 	Name    string `json:"name"`
@@ -103,18 +49,8 @@ type logoutReport struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-func (a *app) logout(ctx context.Context, name string) error {
-	act, err := a.openHome()
-	if err != nil {
-		return err
-	}
-	rec, err := act.Records().Read(name)
-	if err != nil {
-		return err
-	}
-	if rec.Auth.Type != "qr" {
-		return withHint(usagef("%s has no sign-in: its credentials are typed", name), "remove one with %s secrets remove %s HANDLE, or all with %s uninstall %s", program, name, program, name)
-	}
+// logoutQR takes a phone's session away.
+func (a *app) logoutQR(ctx context.Context, act *activate.Activator, name string) error {
 	a.startProgress()
 	done := a.busy("signing out", 0)
 	untold, err := act.SignOut(ctx, name)

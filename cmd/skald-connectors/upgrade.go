@@ -30,6 +30,7 @@ type upgradeOptions struct {
 	scripts     bool
 	depsTimeout time.Duration
 	allowOther  bool
+	ways        signInFlags
 }
 
 func (a *app) upgradeCommand() *cobra.Command {
@@ -71,6 +72,7 @@ func (a *app) upgradeCommand() *cobra.Command {
 	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
 	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
 	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
+	o.ways.register(c)
 	o.given.register(c)
 	return c
 }
@@ -113,6 +115,7 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 	if err != nil {
 		return err
 	}
+	act.Signer = a.signer(o.ways)
 	u := &upgrading{app: a, o: o, act: act, given: given, from: map[string]string{}}
 	if err := u.find(ctx); err != nil {
 		return err

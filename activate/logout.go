@@ -1,0 +1,138 @@
+package activate
+
+import (
+	"context"
+
+	"skald-connectors/activate/record"
+	"skald-connectors/keystore"
+	"skald-connectors/login"
+)
+
+// SignInState is the sign-in of one activation, without its values.
+type SignInState struct {
+	Name       string
+	Provider   string // slug, or the host that the server named
+	State      record.State
+	Credential *login.Credential // nil where there is none; its secrets print as redacted
+	Locked     error             // the key store could not be asked
+}
+
+// SignIns lists the activations whose credential comes from a sign-in.
+func (a *Activator) SignIns(ctx context.Context) ([]SignInState, error) {
+	list, err := a.Records().List()
+	if err != nil {
+		return nil, err
+	}
+	var out []SignInState
+	for _, l := range list {
+		if l.Record == nil || !SignsIn(l.Record) {
+			continue
+		}
+		s := SignInState{Name: l.Name, Provider: l.Record.Auth.Provider, State: l.Record.AuthState}
+		hs, err := a.secretsOf(ctx, l.Record)
+		if err != nil {
+			s.Locked = err
+		} else if cred, ok, err := login.Find(hs); err != nil {
+			s.Locked = err
+		} else if ok {
+			s.Credential = &cred
+			s.Provider = orElse(s.Provider, cred.Name())
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// LoggedOut is what a logout did. Revoked is false where the provider has no way to be told, or Failed says why it was not.
+type LoggedOut struct {
+	Name, Provider string
+	Had            bool
+	Revoked        bool
+	Failed         error
+	Others         []string // activations that are signed in with the same provider
+}
+
+// NoSignInError says that an activation's credential does not come from a sign-in.
+type NoSignInError struct{ Name string }
+
+func (e *NoSignInError) Error() string {
+	return e.Name + " has no sign-in: its credentials are typed"
+}
+
+// Logout tells the provider to forget the credential and deletes it; sessions park. What the provider does not take keeps nobody
+// from the deletion.
+func (a *Activator) Logout(ctx context.Context, name string) (out LoggedOut, err error) {
+	err = a.onRecord(ctx, name, func(present *record.Record) error {
+		if !SignsIn(present) {
+			return &NoSignInError{Name: name}
+		}
+		t, err := a.resume(ctx, present, false)
+		if err != nil {
+			return err
+		}
+		out.Name, out.Provider = name, present.Auth.Provider
+		t.runtimes, t.keepSandbox = present.Runtimes, true
+		release, err := a.holdSignIn(ctx, t, present)
+		if err != nil {
+			return err
+		}
+		defer release()
+		t.held = true
+		if err := a.dropPriorSignIn(ctx, present); err != nil {
+			return err
+		}
+		cred := t.values.cred
+		t.values.cred = nil
+		if cred != nil {
+			out.Had, out.Provider, out.Others = true, cred.Name(), a.othersSignedIn(name, *cred)
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeLimit)
+			out.Failed = a.Logins().Revoke(limited, *cred)
+			cancel()
+			out.Revoked = out.Failed == nil && cred.Revokes()
+		}
+		_, err = a.replace(context.WithoutCancel(ctx), t, proof{state: record.Unauthorized, verify: &present.Verify}, present)
+		return err
+	})
+	return out, err
+}
+
+// signedIn gives the sign-in of an activation that is about to go; nil where there is none, or it cannot be read.
+func (a *Activator) signedIn(ctx context.Context, name string) *login.Credential {
+	rec, err := a.Records().Read(name)
+	if err != nil || !SignsIn(rec) {
+		return nil
+	}
+	hs, err := a.secretsOf(ctx, rec)
+	if err != nil {
+		a.say("note: its sign-in could not be read and is not revoked: %v", err)
+		return nil
+	}
+	cred, ok, err := login.Find(hs)
+	if err != nil || !ok {
+		return nil
+	}
+	return &cred
+}
+
+// revokeAtUninstall tells the provider to forget what goes; where another activation may use the same account, it does not.
+func (a *Activator) revokeAtUninstall(ctx context.Context, cred login.Credential, out *Removed) {
+	if others := a.othersSignedIn(out.Name, cred); len(others) > 0 || !cred.Revokes() {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, revokeLimit)
+	defer cancel()
+	if err := a.Logins().Revoke(limited, cred); err != nil {
+		a.say("note: the sign-in with %s could not be revoked: %v", cred.Name(), err)
+		return
+	}
+	out.Items = append(out.Items, "the sign-in with "+cred.Name()+", which was revoked")
+}
+
+// dropPriorSignIn takes the sign-in out of the vault of the version that is kept for a rollback, too.
+func (a *Activator) dropPriorSignIn(ctx context.Context, present *record.Record) error {
+	prior, err := present.Prior()
+	if err != nil || prior == nil || prior.Vault == 0 || prior.Vault == present.Vault || !SignsIn(prior) {
+		return err
+	}
+	return a.Keys.Update(ctx, prior.Name, prior.Vault, func(hs []keystore.Handle) ([]keystore.Handle, error) { return login.Credential{}.Merge(hs) })
+}
