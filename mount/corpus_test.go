@@ -3,6 +3,7 @@ package mount
 import (
 	"fmt"
 	"strings"
+	"testing"
 )
 
 // sample is one file of a corpus; refused says with which reason it is left alone.
@@ -127,3 +128,18 @@ func yamlCorpus(r *row) []sample {
 }
 
 func (s sample) String() string { return fmt.Sprintf("%s %.60q", s.name, s.data) }
+
+// Every client has at least twelve files of each kind of ugliness to go through.
+func TestCorpusIsLargeEnough(t *testing.T) {
+	for _, r := range table() {
+		good := 0
+		for _, s := range corpus(&r) {
+			if s.refused == "" {
+				good++
+			}
+		}
+		if good < 12 || len(corpus(&r))-good < 3 {
+			t.Errorf("%s: %d files that can be edited, %d that are refused", r.id, good, len(corpus(&r))-good)
+		}
+	}
+}

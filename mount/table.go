@@ -80,6 +80,7 @@ func table() []row {
 			all: []string{"$CODEX_HOME/config.toml", "~/.codex/config.toml"}},
 		{id: "windsurf", name: "Windsurf", grade: 'A', key: mcpServers, all: []string{"~/.codeium/windsurf/mcp_config.json"}},
 		{id: "windsurf-jetbrains", name: "Windsurf for JetBrains", grade: 'C', key: mcpServers, all: []string{"~/.codeium/mcp_config.json"}},
+		{id: "jetbrains", name: "JetBrains (Junie)", grade: 'C', key: mcpServers, all: []string{"~/.junie|/mcp/mcp.json"}},
 		{id: "goose", name: "Goose", grade: 'A', format: yamlFormat, key: []string{"extensions"}, shape: gooseShape, programs: []string{"goose"},
 			linux: []string{"CFG/goose/config.yaml"}, darwin: []string{"~/.config/goose/config.yaml"}, windows: []string{"APPDATA/Block/goose/config/config.yaml"}},
 		{id: "opencode", name: "OpenCode", grade: 'A', format: commentJSON, key: []string{"mcp"}, shape: opencodeV1, programs: []string{"opencode"},
