@@ -17,7 +17,7 @@ const publicMarketplace = "https://connectors.skaldagent.net"
 // homeNames is everything that this program keeps at the top of its home (docs/home.md),
 // but for the locks.
 var homeNames = [...]string{"activations", "tools", "connectors", "receipts", "deps", "work", "state", "keystore", "cache", "logs", "calls",
-	"mounts", "trust", "providers", "sandbox", "marketplaces.json", "settings.json"}
+	"mounts", "trust", "providers", "login", "checked", "adopted", "sandbox", "marketplaces.json", "settings.json"}
 
 // settingsLimit bounds HOME/settings.json, which holds a few short values.
 const settingsLimit = 64 << 10

@@ -52,7 +52,7 @@ func TestTorture(t *testing.T) {
 	end := time.Now().Add(limit)
 	rounds := 0
 	for ; rounds < tortureRounds && time.Now().Before(end) && !t.Failed(); rounds++ {
-		if rounds%8 == 7 { // greater versions come out while it runs
+		if rounds%4 == 3 { // greater versions come out while it runs
 			for _, id := range []string{"plain", "mail"} {
 				p.publish(id, rounds)
 			}
@@ -108,7 +108,7 @@ func setVersion(market, id string, to int) error {
 
 func (p *torturePlace) operation(rnd *rand.Rand) []string {
 	name := p.names[rnd.IntN(len(p.names))]
-	if rnd.IntN(3) == 0 {
+	if rnd.IntN(5) == 0 {
 		if name == "mail" {
 			return append(slices.Clone(installMail), "MAIL_PASSWORD="+filepath.Join(p.dir, "pw"))
 		}
@@ -118,7 +118,7 @@ func (p *torturePlace) operation(rnd *rand.Rand) []string {
 	all := [][]string{
 		{"upgrade", "--all", "--yes"}, {"upgrade", name, "--yes", "--again"}, {"rollback", name}, {"rollback", name},
 		{"pin", name}, {"unpin", name}, {"unpin", name}, configure, {"verify", name}, {"tools", name, "--deny", "send_it"},
-		{"uninstall", name}, {"list"}, {"outdated"},
+		{"uninstall", name}, {"list"},
 	}
 	return all[rnd.IntN(len(all))]
 }
