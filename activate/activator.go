@@ -93,6 +93,10 @@ type Activator struct {
 	Busy func(what string, limit time.Duration) (done func())
 
 	renewals sync.RWMutex // held for reading while a credential is renewed; see Settle
+	// asked holds what interpreters said of themselves, by the path that was looked up:
+	// a version manager's shim takes a quarter of a second to answer, and several
+	// connectors ask the same.
+	asked sync.Map
 }
 
 // Records gives access to the records.

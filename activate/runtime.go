@@ -123,6 +123,10 @@ func (a *Activator) findRuntime(ctx context.Context, program, want string) (reco
 	if ask == nil {
 		return r, nil
 	}
+	if known, asked := a.asked.Load(path); asked && present([]record.Runtime{known.(record.Runtime)}) {
+		r.Path, r.Version = known.(record.Runtime).Path, known.(record.Runtime).Version
+		return r, holdVersion(r, want)
+	}
 	base := baseEnviron(a.Environ, lookup(a.Environ, "HOME"), nil)
 	plain, err := sandbox.New(sandbox.None) // it is the user's own program, asked for what a sandbox has to show
 	if err != nil {
@@ -154,6 +158,7 @@ func (a *Activator) findRuntime(ctx context.Context, program, want string) (reco
 		r.Path = real
 	}
 	r.Version = lines[1]
+	a.asked.Store(path, r)
 	return r, holdVersion(r, want)
 }
 
