@@ -33,7 +33,7 @@ demo: build ## install a connector from the built-in marketplace into a throw-aw
 	cat "$$home/activations/http-fetch.json"
 
 test: ## all tests; those that want a tool which is not here are skipped and say why
-	$(GO) test $(TESTFLAGS) $(PKGS)
+	$(GO) test -timeout 30m $(TESTFLAGS) $(PKGS)
 
 check: lint race fuzz catalog ## everything that a change has to pass
 
