@@ -146,7 +146,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "bump": cmdBump,
-			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant, "expand": cmdExpand, "held": cmdHeld, "old": cmdOld,
+			"exitcode": cmdExitcode, "tamper": cmdTamper, "plant": cmdPlant, "expand": cmdExpand, "held": cmdHeld, "old": cmdOld, "google": cmdGoogle,
 		},
 		RequireUniqueNames: true,
 	})
