@@ -349,30 +349,8 @@ func holder(args []string) {
 // asOrdinary runs the suite once more as nobody, in this network, and reads what
 // it found.
 func asOrdinary(t *testing.T, w world) outcomes {
-	dir := t.TempDir()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
-		if err := os.Chmod(d, 0o711); err != nil {
-			t.Fatal(err)
-		}
-	}
-	program, err := os.ReadFile(exe)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "sandbox.test"), program, 0o755)
-	}
+	dir := publicDir(t)
 	tmp := filepath.Join(dir, "tmp")
-	if err == nil {
-		err = os.Mkdir(tmp, 0o700)
-	}
-	if err == nil {
-		err = os.Chown(tmp, nobody, nobody)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	text, _ := json.Marshal(w)
 	cmd := exec.Command(filepath.Join(dir, "sandbox.test"), "-test.run=^TestEscapes$", "-test.v", "-test.count=1")
 	cmd.Dir, cmd.Env = tmp, append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, escapeWorld+"="+string(text), escapeResult+"="+filepath.Join(tmp, "result"))

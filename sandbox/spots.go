@@ -12,6 +12,9 @@ import (
 // environment names the same file it is shown.
 var caVariables = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE", "DENO_CERT"}
 
+// browserFiles are the settings that a system's browsers do not start without.
+var browserFiles = []string{"/etc/chromium", "/etc/chromium.d", "/etc/firefox", "/etc/opt/chrome"}
+
 // certificates lists the files that the person's environment names.
 func (s *Sandbox) certificates() []string {
 	var list []string
@@ -73,6 +76,13 @@ func (s *Sandbox) spotsOf(p Policy, c Command, program string) (spots, error) {
 		path = filepath.Clean(path)
 		if filepath.IsAbs(path) && path != "/" && exists(path) && !below(path, sp.write) {
 			sp.read = both(sp.read, path)
+		}
+	}
+	if p.Browser {
+		for _, path := range browserFiles {
+			if exists(path) {
+				sp.read = append(sp.read, path)
+			}
 		}
 	}
 	if p.Agent != "" {
