@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -24,7 +25,7 @@ type confined struct {
 	undo    []func()
 	egress  *egress                     // nil where the network is not filtered
 	judge   func(netip.AddrPort) string // nil where connects are not judged
-	agent   string
+	unix    socketRules
 	refused denied
 	group   cgroup
 }
@@ -35,6 +36,10 @@ func (cf *confined) release() {
 		_ = f.Close()
 	}
 	cf.extra = nil
+	if cf.unix.root >= 0 {
+		_ = unix.Close(cf.unix.root)
+		cf.unix.root = -1
+	}
 	for _, undo := range slices.Backward(cf.undo) {
 		undo()
 	}
@@ -79,9 +84,9 @@ func (s *Sandbox) prepare(p Policy, c Command, path string) (*confined, error) {
 	if err != nil {
 		return nil, err
 	}
-	cf := &confined{signal: syscall.SIGKILL}
+	cf := &confined{signal: syscall.SIGKILL, unix: newSocketRules(p, sp)}
 	cf.orders = orders{Path: []byte(path), Argv: bytesOf(c.Argv), Env: bytesOf(c.Env), Dir: []byte(c.Dir), Mark: m, Resources: p.Limits.resources()}
-	cf.orders.Calls = callRules{Unix: p.Agent != "", Namespaces: p.Browser}
+	cf.orders.Calls = callRules{Unix: needsUnix(p), Namespaces: p.Browser}
 	if s.mode == Landlock {
 		err = s.prepareLandlock(cf, p, c, sp)
 	} else {
@@ -117,6 +122,9 @@ func (s *Sandbox) prepareBwrap(cf *confined, p Policy, c Command, sp spots) erro
 	}
 	if share {
 		s.share(cf, p)
+	} else if needsUnix(p) {
+		// The network is the forwarder's matter; only what has a path is judged.
+		cf.orders.Calls.AskConnect, cf.judge = true, func(netip.AddrPort) string { return "" }
 	}
 	if s.mode == Combined {
 		cf.orders.Landlock = s.facts.Landlock
@@ -142,10 +150,14 @@ func (s *Sandbox) share(cf *confined, p Policy) {
 	// nothing but sign-ins and browsers, which talk to this machine.
 	calls.NoListen = !p.Browser && (!p.Loopback || !p.Network.All)
 	if s.facts.Watch == "" {
-		calls.AskConnect = true
-		cf.agent, cf.judge = p.Agent, judgement(p, nameservers())
+		calls.AskConnect, calls.AskBind = true, needsUnix(p) // a name without a file could be another program's
+		cf.unix.noListen = calls.NoListen
+		cf.judge = judgement(p, nameservers())
 	}
 }
+
+// needsUnix tells whether p grants something that talks over sockets of the Unix family.
+func needsUnix(p Policy) bool { return p.Agent != "" || p.Browser }
 
 func present(paths ...string) []string {
 	return slices.DeleteFunc(paths, func(p string) bool { return p == "" })
@@ -242,6 +254,13 @@ func (cf *confined) handshake(w *wire) error {
 	if err := cf.group.enter(w.pid); err != nil {
 		return err
 	}
+	if cf.orders.Calls.Unix { // before anything of the connector's runs
+		root, err := unix.Open("/proc/"+strconv.Itoa(w.pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("opening the files of the sandbox: %w", err)
+		}
+		cf.unix.root = root
+	}
 	if _, err := w.send([]byte{1}); err != nil {
 		return err
 	}
@@ -272,7 +291,8 @@ func (cf *confined) watch(w *wire) error {
 	}
 	fd := w.fds[0]
 	w.fds = nil
-	watcher, err := newWatcher(fd, cf.judge, cf.agent, &cf.refused)
+	watcher, err := newWatcher(fd, cf.judge, cf.unix, &cf.refused)
+	cf.unix.root = -1
 	if err == nil {
 		cf.undo = append(cf.undo, watcher.close)
 	}

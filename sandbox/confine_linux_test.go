@@ -134,7 +134,7 @@ print(subprocess.run(["unshare", "-U", "true"], stderr=subprocess.DEVNULL).retur
 			{Policy{}, "PermissionError\nFalse\n"},
 			{Policy{Agent: agent}, "signed\nFalse\n"},
 			{Policy{Agent: agent, Network: Network{All: true}}, "signed\nFalse\n"},
-			{Policy{}.WithBrowser(), "PermissionError\nTrue\n"},
+			{Policy{}.WithBrowser(), "FileNotFoundError\nTrue\n"},
 		} {
 			tt.policy.Limits = Limits{}
 			r, err := runIn(t.Context(), s, tt.policy, python(t, script, agent), nil)

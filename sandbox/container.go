@@ -206,6 +206,8 @@ func containerRefuses(p Policy) error {
 		return &UnenforceableError{What: "network only to " + listed(p.Network.Hosts), Why: "a container has the whole network or none"}
 	case p.Agent != "":
 		return &UnenforceableError{What: "one agent socket and no other", Why: "it is not in the container"}
+	case p.Browser:
+		return &UnenforceableError{What: "a browser that confines its own pages", Why: "a container gives no namespaces of its own inside"}
 	}
 	for _, path := range slices.Concat(p.Own, p.Shared, p.Read, p.Write) {
 		if !filepath.IsAbs(path) || strings.ContainsAny(path, ":,") {

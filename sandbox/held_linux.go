@@ -14,6 +14,9 @@ func (s *Sandbox) refuses(p Policy) error {
 	if onlyLoopback(p) && s.facts.Watch != "" {
 		return &UnenforceableError{What: "network only to this machine itself", Why: s.facts.Watch}
 	}
+	if needsUnix(p) && s.facts.Watch != "" {
+		return &UnenforceableError{What: "one agent socket, or those of a browser, and no other", Why: s.facts.Watch}
+	}
 	if s.mode != Landlock {
 		return nil
 	}
@@ -23,6 +26,9 @@ func (s *Sandbox) refuses(p Policy) error {
 	}
 	if !p.Network.All && len(p.Network.Hosts) > 0 {
 		return &UnenforceableError{What: "network only to " + listed(p.Network.Hosts), Why: because}
+	}
+	if p.Browser {
+		return &UnenforceableError{What: "a browser that confines its own pages", Why: "Landlock alone gives it no list of its own processes"}
 	}
 	if p.Agent != "" {
 		return &UnenforceableError{What: "one agent socket and no other", Why: "Landlock does not tell sockets apart"}

@@ -18,13 +18,12 @@ type callRules struct {
 	NoDatagrams bool
 	// NoListen refuses listening for connections.
 	NoListen bool
-	// Unix allows sockets of the Unix family: an agent's socket is granted and
-	// no other one can be seen.
+	// Unix allows sockets of the Unix family, for connections; it comes with AskConnect.
 	Unix bool
 	// Namespaces allows namespaces of its own: a browser confines its pages with them.
 	Namespaces bool
-	// AskConnect leaves each connect to the parent (watch_linux.go).
-	AskConnect bool
+	// AskConnect leaves each connect to the parent (watch_linux.go), AskBind each bind.
+	AskConnect, AskBind bool
 }
 
 // always are the calls that are refused with EPERM under every policy.
@@ -123,15 +122,7 @@ func (r callRules) build(machine arch) filter {
 
 func (r callRules) sockets(f *filter) {
 	f.equal(unix.SYS_SOCKET, r.socket)
-	if !r.Unix {
-		f.equal(unix.SYS_SOCKETPAIR, func(f *filter) {
-			// Through a datagram pair sendto reaches any socket by its path.
-			f.arg(1)
-			f.op(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, typeMask)
-			f.equal(unix.SOCK_DGRAM, answer(refuse(unix.EACCES)))
-			f.answer(allow)
-		})
-	}
+	f.equal(unix.SYS_SOCKETPAIR, connections)
 	if r.NoListen {
 		f.equal(unix.SYS_LISTEN, answer(refuse(unix.EACCES)))
 	}
@@ -139,6 +130,9 @@ func (r callRules) sockets(f *filter) {
 		return
 	}
 	f.equal(unix.SYS_CONNECT, answer(ask))
+	if r.AskBind {
+		f.equal(unix.SYS_BIND, answer(ask))
+	}
 	for nr, flags := range map[uint32]uint32{unix.SYS_SENDTO: 3, unix.SYS_SENDMSG: 2, unix.SYS_SENDMMSG: 3} {
 		f.equal(nr, func(f *filter) {
 			f.arg(flags)
@@ -146,6 +140,17 @@ func (r callRules) sockets(f *filter) {
 			f.answer(allow)
 		})
 	}
+}
+
+// connections allows sockets that talk to one other, for a socket of the Unix
+// family: with one for datagrams sendto reaches any such socket by its name, and
+// one of type RAW is one for datagrams too.
+func connections(f *filter) {
+	f.arg(1)
+	f.op(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, typeMask)
+	f.equal(unix.SOCK_STREAM, answer(allow))
+	f.equal(unix.SOCK_SEQPACKET, answer(allow))
+	f.answer(refuse(unix.EACCES))
 }
 
 // socket allows the internet families and netlink (which tells a program its own
@@ -172,7 +177,7 @@ func (r callRules) socket(f *filter) {
 	f.equal(unix.AF_INET6, inet)
 	f.equal(unix.AF_NETLINK, answer(allow))
 	if r.Unix {
-		f.equal(unix.AF_UNIX, answer(allow))
+		f.equal(unix.AF_UNIX, connections)
 	} else {
 		f.equal(unix.AF_UNIX, answer(refuse(unix.EACCES)))
 	}

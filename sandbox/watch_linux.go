@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -19,7 +18,8 @@ import (
 // this program: the kernel holds the call (seccomp's user notification), we read
 // the address, and either refuse or connect the very socket ourselves. The call
 // is never let through to be carried out inside, since another thread could have
-// changed the address by then. Single datagrams to an address are not seen.
+// changed the address by then. Single datagrams to an address are not seen. So are
+// the sockets of the Unix family judged under a grant that needs some (unix_linux.go).
 
 const (
 	// longestAddress is the size of struct sockaddr_storage.
@@ -34,17 +34,18 @@ type watcher struct {
 	fd      int
 	stop    [2]int // a pipe: closing the second end ends run
 	judge   func(netip.AddrPort) (why string)
-	agent   string
+	unix    socketRules
 	refused *denied
 	slots   chan struct{}
 	wg      sync.WaitGroup // of run
 	open    sync.WaitGroup // of decisions, which use fd
 }
 
-func newWatcher(fd int, judge func(netip.AddrPort) string, agent string, refused *denied) (*watcher, error) {
-	w := &watcher{fd: fd, judge: judge, agent: agent, refused: refused, slots: make(chan struct{}, mostWaiting)}
+func newWatcher(fd int, judge func(netip.AddrPort) string, sockets socketRules, refused *denied) (*watcher, error) {
+	w := &watcher{fd: fd, judge: judge, unix: sockets, refused: refused, slots: make(chan struct{}, mostWaiting)}
 	if err := unix.Pipe2(w.stop[:], unix.O_CLOEXEC); err != nil {
 		_ = unix.Close(fd)
+		_ = unix.Close(sockets.root)
 		return nil, err
 	}
 	w.wg.Go(w.run)
@@ -60,6 +61,7 @@ func (w *watcher) close() {
 	go func() {
 		w.open.Wait()
 		_ = unix.Close(w.fd)
+		_ = unix.Close(w.unix.root)
 	}()
 }
 
@@ -117,15 +119,18 @@ func (w *watcher) answer(id uint64, errno unix.Errno) {
 	_ = w.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&resp)) // gone is no fault
 }
 
-// decide judges one connect and carries it out.
+// decide judges one connect or bind and carries it out.
 func (w *watcher) decide(n notification) {
 	address, errno := w.read(n)
+	held := -1
+	if errno == 0 {
+		address, held, errno = w.meant(address, n.Nr)
+	}
+	if held >= 0 {
+		defer unix.Close(held)
+	}
 	if errno != 0 {
 		w.answer(n.ID, errno)
-		return
-	}
-	if why := w.object(address); why != "" {
-		w.answer(n.ID, unix.EACCES)
 		return
 	}
 	fd, errno := w.borrow(n)
@@ -134,32 +139,36 @@ func (w *watcher) decide(n notification) {
 		return
 	}
 	defer unix.Close(fd)
-	_, _, errno = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address)))
-	w.answer(n.ID, errno)
+	if n.Nr == unix.SYS_BIND && !w.unix.mayBind(fd, address) {
+		w.answer(n.ID, unix.EACCES)
+		return
+	}
+	w.answer(n.ID, carryOut(n.Nr, fd, address))
 }
 
-// object tells why address may not be connected to, "" when it may, and notes it.
-func (w *watcher) object(address []byte) string {
-	switch family := binary.NativeEndian.Uint16(address); family {
-	case unix.AF_UNSPEC:
-		return "" // it takes a connection back
-	case unix.AF_UNIX:
-		// The path is looked up outside, so only the granted one can be meant.
-		path, _, _ := bytes.Cut(address[2:], []byte{0})
-		if w.agent != "" && string(path) == w.agent {
-			return ""
-		}
-		return "only the agent's socket is granted"
+// meant gives the address by which we reach what the process named, with a
+// descriptor that must stay open until then (else -1), or why it must not be.
+func (w *watcher) meant(address []byte, call int32) ([]byte, int, unix.Errno) {
+	switch family := binary.NativeEndian.Uint16(address); {
+	case family == unix.AF_UNSPEC && call == unix.SYS_CONNECT:
+		return address, -1, 0 // it takes a connection back
+	case family == unix.AF_UNIX:
+		return w.unix.find(address, call)
+	case family == unix.AF_NETLINK && call == unix.SYS_BIND:
+		return address, -1, 0
 	}
 	to, ok := addressOf(address)
 	if !ok {
-		return "it is no address of the internet"
+		return nil, -1, unix.EACCES
 	}
-	why := w.judge(to)
-	if why != "" {
+	if call == unix.SYS_BIND {
+		return address, -1, 0
+	}
+	if why := w.judge(to); why != "" {
 		w.refused.add(Denial{Kind: DeniedNetwork, Target: to.String(), Why: why})
+		return nil, -1, unix.EACCES
 	}
-	return why
+	return address, -1, 0
 }
 
 // addressOf reads a struct sockaddr_in or sockaddr_in6.
