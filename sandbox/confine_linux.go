@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -255,7 +254,7 @@ func (cf *confined) handshake(w *wire) error {
 		return err
 	}
 	if cf.orders.Calls.Unix { // before anything of the connector's runs
-		root, err := unix.Open("/proc/"+strconv.Itoa(w.pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		root, err := unix.Open(fmt.Sprintf("/proc/%d/root", w.pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("opening the files of the sandbox: %w", err)
 		}

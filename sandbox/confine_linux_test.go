@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net"
@@ -242,7 +243,18 @@ func TestFactsAreKeptUntilTheNextBoot(t *testing.T) {
 		t.Errorf("%v, %v", fi, err)
 	}
 	// Facts of another boot, and no facts at all, are found out anew.
-	for _, text := range []string{`{"Key":"1 other","Bwrap":"broken","Alone":"broken"}`, "{", ""} {
+	// So are well-formed ones that would weaken what is enforced.
+	forged := []string{`{"Key":"1 other","Bwrap":"broken","Alone":"broken"}`, "{", ""}
+	for _, change := range []func(*facts){func(f *facts) { f.Bwrap = "broken" }, func(f *facts) { f.Landlock = 0 }, func(f *facts) { f.Watch = "broken" }} {
+		f := first.facts
+		change(&f)
+		text, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged = append(forged, string(text))
+	}
+	for _, text := range forged {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func (s *Sandbox) learn() error {
 	file := filepath.Join(s.dir, "machine.json")
 	if s.dir != "" {
 		var known facts
-		if text, err := atomicfile.Read(file, factsLimit); err == nil && json.Unmarshal(text, &known) == nil && known.Key == key {
+		if text, err := atomicfile.Read(file, factsLimit); err == nil && json.Unmarshal(text, &known) == nil && known.Key == key && s.believes(known) {
 			s.facts = known
 			return nil
 		}
@@ -113,6 +113,13 @@ func (s *Sandbox) learn() error {
 		return fmt.Errorf("keeping what this machine enforces: %w", err)
 	}
 	return nil
+}
+
+// believes tells whether what is kept may be taken without a new trial. That something
+// works shows itself at the next start; that it does not would weaken what is
+// enforced, and who can write the file could say so.
+func (s *Sandbox) believes(known facts) bool {
+	return known.Landlock == landlockVersion() && (known.Bwrap == "" || s.bwrap == "") && known.Watch == ""
 }
 
 // factsKey changes with all that can change the facts: the boot, the user, the
