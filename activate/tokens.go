@@ -199,9 +199,10 @@ func (a *Activator) holdSignIn(ctx context.Context, t *trial, present *record.Re
 
 // bearerWay carries requests of a session with a remote server, each with an access token that is good for a while.
 type bearerWay struct {
-	a    *Activator
-	name string
-	base http.RoundTripper
+	a      *Activator
+	name   string
+	base   http.RoundTripper
+	redact *keystore.Redactor // of the session
 
 	mu   sync.Mutex
 	cred login.Credential
@@ -226,7 +227,7 @@ func (s *Start) SignedIn(base http.RoundTripper) (way http.RoundTripper, renew f
 	if s.signed == nil {
 		return base, nil
 	}
-	b := &bearerWay{a: s.signed.a, name: s.signed.name, base: base, cred: *s.signed.cred}
+	b := &bearerWay{a: s.signed.a, name: s.signed.name, base: base, redact: s.Redactor, cred: *s.signed.cred}
 	return b, func(ctx context.Context) (http.Header, error) {
 		if err := b.renew(ctx); err != nil {
 			return nil, err
@@ -274,9 +275,17 @@ func (b *bearerWay) renewLocked(ctx context.Context, refused keystore.Secret) er
 		b.a.noteExpired(context.WithoutCancel(ctx), b.name)
 	}
 	if err == nil || !cred.Access.IsZero() {
+		know(b.redact, cred)
 		b.cred, b.wait = cred, 0
 	}
 	return err
+}
+
+// know lets the redactor of a session find a renewed credential.
+func know(r *keystore.Redactor, cred login.Credential) {
+	if hs, err := cred.Merge(nil); err == nil { // plain data of ours always has a JSON form
+		r.Add(hs)
+	}
 }
 
 // RenewAt is when the credential of a started local server should be looked after, though the server may renew it itself: a
@@ -302,6 +311,7 @@ func (s *Start) Renew(ctx context.Context) (later time.Time) {
 	if err != nil {
 		return a.Now().Add(lastWait)
 	}
+	know(s.Redactor, cred)
 	if file := s.signed.file; file != nil {
 		if err := file.write(cred); err != nil {
 			a.say("delivering the renewed sign-in of %q: %v", name, err)

@@ -62,7 +62,7 @@ func BenchmarkContains(b *testing.B) {
 		raw = append(raw, []byte(h.Value.Reveal()))
 	}
 	var all [][]byte
-	for _, p := range r.begin.sorted {
+	for _, p := range r.now.Load().begin.sorted {
 		all = append(all, []byte(p))
 	}
 	for name, patterns := range map[string][][]byte{"raw/100x24": raw, "all/100x24": all} {

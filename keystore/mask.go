@@ -12,11 +12,12 @@ import (
 // and does not close w; what is written then is the next text. The Masker is
 // for one goroutine.
 func (r *Redactor) Masker(w io.Writer, found func(name string)) io.WriteCloser {
-	return &mask{r: r, w: w, found: found}
+	return &mask{of: r, r: r.now.Load(), w: w, found: found}
 }
 
 type mask struct {
-	r      *Redactor
+	of     *Redactor
+	r      *patterns
 	w      io.Writer
 	found  func(string)
 	held   []byte // not written yet
@@ -28,6 +29,7 @@ type mask struct {
 
 func (m *mask) Write(p []byte) (int, error) {
 	n := 0
+	m.r = m.of.now.Load()
 	for m.err == nil && n < len(p) {
 		part := p[n:min(len(p), n+8*chunk)]
 		switch {
@@ -68,7 +70,7 @@ func (m *mask) clean(part []byte) bool {
 func (m *mask) Close() error {
 	m.flush(true)
 	err := m.err
-	*m = mask{r: m.r, w: m.w, found: m.found, held: m.held[:0]}
+	*m = mask{of: m.of, r: m.r, w: m.w, found: m.found, held: m.held[:0]}
 	return err
 }
 

@@ -23,7 +23,7 @@ type quotes struct {
 // quoted goes through b and calls hit with the inside of each JSON string that
 // is a short value. It gives how much of b is decided; the rest may be the
 // start of one, and is at most maxQuoted+1 bytes. With final everything is decided.
-func (r *Redactor) quoted(b []byte, q *quotes, final bool, hit func(span)) (decided int) {
+func (r *patterns) quoted(b []byte, q *quotes, final bool, hit func(span)) (decided int) {
 	pos := 0
 	for pos < len(b) {
 		if q.inside {
@@ -91,7 +91,7 @@ func (q *quotes) leave(b []byte, pos int) int {
 }
 
 // short looks up the inside of a JSON string.
-func (r *Redactor) short(inside []byte) (id int, is bool) {
+func (r *patterns) short(inside []byte) (id int, is bool) {
 	if bytes.IndexByte(inside, '\\') < 0 {
 		id, is = r.shorts[string(inside)]
 		return id, is
@@ -105,7 +105,7 @@ func (r *Redactor) short(inside []byte) (id int, is bool) {
 }
 
 // addShort notes a short value with and without the white space around it.
-func (r *Redactor) addShort(value string, id int) {
+func (r *patterns) addShort(value string, id int) {
 	for _, v := range []string{value, strings.TrimSpace(value)} {
 		if _, has := r.shorts[v]; !has {
 			r.shorts[v] = id

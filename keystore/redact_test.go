@@ -242,7 +242,7 @@ func TestRedactWriterPassesErrors(t *testing.T) {
 // naive is the plain way: every pattern at every place.
 func naive(r *Redactor, b []byte) []span {
 	var spans []span
-	for _, p := range r.begin.sorted {
+	for _, p := range r.now.Load().begin.sorted {
 		for i := 0; ; i++ {
 			at := bytes.Index(b[min(i, len(b)):], []byte(p))
 			if at < 0 {
@@ -265,7 +265,7 @@ func FuzzRedact(f *testing.F) {
 		}
 		r := NewRedactor(handles("A", a, "B", b, "C", short))
 		for _, in := range [][]byte{text, slices.Concat(text, []byte(a), text, []byte(asJSON(b, true))), []byte(url.QueryEscape(b) + base64.StdEncoding.EncodeToString([]byte("x"+a)))} {
-			got, want := r.spans(in), naive(r, in)
+			got, want := r.now.Load().spans(in), naive(r, in)
 			if !slices.EqualFunc(got, want, func(x, y span) bool { return x.start == y.start && x.end == y.end }) {
 				t.Fatalf("spans %v, want %v", got, want)
 			}
@@ -279,4 +279,47 @@ func FuzzRedact(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A token that is renewed while a stream is written is found in it from then on.
+func TestRedactAdded(t *testing.T) {
+	r := NewRedactor([]Handle{{Name: "first", Value: NewSecret("first-token-0123"), Secret: true}})
+	var out, long bytes.Buffer
+	w := r.Writer(&out)
+	m := r.Masker(&long, func(string) {})
+	text := []byte("first-token-0123 second-token-4567\n")
+	say := func(w io.Writer) {
+		t.Helper()
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(w)
+	say(m)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Add([]Handle{{Name: "second", Value: NewSecret("second-token-4567"), Secret: true}, {Name: "plain", Value: NewSecret("first-token")}})
+	say(w)
+	say(m)
+	for _, c := range []io.Closer{w, m} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := out.String(), "[redacted:first] second-token-4567\n[redacted:first] [redacted:second]\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := long.String(), "**************** second-token-4567\n**************** *****************\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := r.Find(text); !slices.Equal(got, []string{"first", "second"}) {
+		t.Errorf("found %v", got)
+	}
+	for i := range 3 * mostAdded {
+		r.Add([]Handle{{Name: "more", Value: NewSecret(fmt.Sprintf("renewed-token-%04d", i)), Secret: true}})
+	}
+	if got := r.String("first-token-0123 renewed-token-0095 renewed-token-0001"); got != "[redacted:first] [redacted:more] renewed-token-0001" {
+		t.Error(got)
+	}
 }

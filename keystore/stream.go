@@ -52,13 +52,14 @@ func (s *stream) flush(final bool) {
 	if s.err != nil || safe == 0 {
 		return
 	}
+	r := s.r.now.Load()
 	if !final {
-		safe = s.r.begin.hold(b)
+		safe = r.begin.hold(b)
 	}
 	if safe == 0 {
 		return
 	}
-	out, masked := s.decide(b, safe)
+	out, masked := s.decide(r, b, safe)
 	s.masked = masked
 	if len(out) > 0 {
 		_, s.err = s.w.Write(out)
@@ -69,8 +70,8 @@ func (s *stream) flush(final bool) {
 // decide gives what is to be written for b[:safe], and how many bytes behind
 // safe belong to a value that begins before. Every pattern that begins before
 // safe is whole in b: an unfinished one would have put safe before it.
-func (s *stream) decide(b []byte, safe int) (out []byte, masked int) {
-	spans := s.r.spans(b)
+func (s *stream) decide(r *patterns, b []byte, safe int) (out []byte, masked int) {
+	spans := r.spans(b)
 	if s.masked > 0 {
 		spans = merge(append(spans, span{0, s.masked, -1}))
 	}
@@ -82,7 +83,7 @@ func (s *stream) decide(b []byte, safe int) (out []byte, masked int) {
 		}
 		out = append(out, b[pos:v.start]...)
 		if v.start > 0 || !s.touching {
-			out = append(out, s.r.markers[v.id]...)
+			out = append(out, r.markers[v.id]...)
 		}
 		pos = min(v.end, safe)
 		masked = v.end - pos
@@ -121,8 +122,9 @@ func (s *quotedStream) flush(final bool) {
 		return
 	}
 	var spans []span
-	decided := s.r.quoted(s.held, &s.q, final, func(v span) { spans = append(spans, v) })
-	if out := s.r.replace(s.held[:decided], spans); len(out) > 0 {
+	r := s.r.now.Load()
+	decided := r.quoted(s.held, &s.q, final, func(v span) { spans = append(spans, v) })
+	if out := r.replace(s.held[:decided], spans); len(out) > 0 {
 		_, s.err = s.w.Write(out)
 	}
 	s.held = append(s.held[:0], s.held[decided:]...)

@@ -161,7 +161,11 @@ func TestFarSession(t *testing.T) {
 	if n := provider.logged(t, "reuse"); n != 0 {
 		t.Errorf("%d reuses", n)
 	}
-	provider.steer(t, "revoke=1")
+	provider.steer(t, "leak=1") // a token that the session did not begin with
+	if answer := s.ask("tools/call", whoami); strings.Contains(answer, "c4n4ry") || !strings.Contains(answer, "withheld") {
+		t.Errorf("the renewed token is in the answer: %s", answer)
+	}
+	provider.steer(t, "leak=0&revoke=1")
 	s.until("connector.auth_expired", "tools/call", whoami)
 	provider.steer(t, "life=3600")
 	p.do("auth", "far", "--browser")

@@ -228,7 +228,11 @@ func (p *testProvider) mcp(w http.ResponseWriter, r *http.Request) {
 	case msg.Method == "tools/list":
 		result = map[string]any{"tools": []any{map[string]any{"name": "whoami", "title": "Who am I", "description": "Says who.", "inputSchema": map[string]any{"type": "object"}}}}
 	default:
-		result = map[string]any{"content": []any{map[string]any{"type": "text", "text": "ada"}}}
+		text := "ada"
+		if p.set["leak"] == "1" {
+			text += " by " + r.Header.Get("Authorization")
+		}
+		result = map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}
 	}
 	sendJSON(w, 200, map[string]any{"jsonrpc": "2.0", "id": msg.ID, "result": result})
 }
