@@ -1,0 +1,5 @@
+package activate
+
+import "errors"
+
+func makePipe(string) error { return errors.New("no named pipes in folders here") }
