@@ -298,6 +298,7 @@ func (t *trial) failure(err error) Failure {
 // signAndTry signs in where that is wanted, and tries the values. A remote server that answers 401 is signed in to the way that
 // it names itself, once.
 func (a *Activator) signAndTry(ctx context.Context, t *trial, skipVerify bool) (proof, error) {
+	a.dropForeignSignIn(t)
 	if t.sign == signLater && t.values.lacksSignIn(t.manifest) {
 		return proof{state: record.Unauthorized, outcome: Outcome{Message: "not tested: nobody is signed in"}}, nil
 	}

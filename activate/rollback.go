@@ -10,6 +10,7 @@ import (
 	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/keystore"
+	"skald-connectors/login"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
 )
@@ -118,12 +119,28 @@ func (a *Activator) mergeSecrets(ctx context.Context, t *trial, present, prior *
 	}
 	for i, h := range was {
 		j := slices.IndexFunc(now, func(n keystore.Handle) bool { return n.Name == h.Name })
-		if j >= 0 {
+		if j >= 0 && !login.IsHandle(h.Name) {
 			was[i] = now[j]
 		}
 	}
+	if was, err = newestSignIn(was, now); err != nil {
+		return err
+	}
 	t.values.load(prior, was)
 	return nil
+}
+
+// newestSignIn replaces a sign-in as a whole, by a later one of the same place: parts of two are none.
+func newestSignIn(was, now []keystore.Handle) ([]keystore.Handle, error) {
+	old, had, err := login.Find(was)
+	if err != nil || !had {
+		return was, nil // a damaged one counts as none
+	}
+	later, has, err := login.Find(now)
+	if err != nil || !has || later.Provider != old.Provider || later.TokenURL != old.TokenURL || later.Resource != old.Resource {
+		return was, nil
+	}
+	return later.Merge(was)
 }
 
 // noteSettings names the settings that are not what they were under the later version.

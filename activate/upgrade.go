@@ -270,6 +270,7 @@ func (a *Activator) upgradeTrial(ctx context.Context, r UpgradeRequest, present 
 	if _, err := t.values.take(r.Given); err != nil {
 		return nil, nil, err
 	}
+	a.dropForeignSignIn(t)
 	t.grants, t.withheld = accesses(present.Sandbox.Grants), accesses(present.Sandbox.Withheld)
 	if t.box, err = a.OpenSandbox(modeOf(present)); err != nil {
 		return nil, nil, err

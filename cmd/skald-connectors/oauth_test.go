@@ -51,7 +51,7 @@ func TestSignInScripts(t *testing.T) {
 			return signInMarket(filepath.Join(e.WorkDir, "market"), p.URL)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "exitcode": cmdExitcode, "lines": cmdLines, "pasted": cmdPasted,
+			"nowhere": cmdNowhere, "tree": cmdTree, "mode": cmdMode, "exitcode": cmdExitcode, "lines": cmdLines, "pasted": cmdPasted, "bump": cmdBump,
 		},
 		RequireUniqueNames: true,
 	})
