@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"skald-connectors/activate/record"
-	"skald-connectors/internal/atomicfile"
 )
 
 // Definition is one tool as it was accepted and as the server defines it now.
@@ -88,7 +87,7 @@ func (a *Activator) probeStored(ctx context.Context, rec *record.Record, commit 
 	if err := a.makeReady(ctx, t, rec); err != nil {
 		return nil, err
 	}
-	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
+	if err := a.makeHome(t.name); err != nil {
 		return nil, err
 	}
 	p, err := a.probe(ctx, t)

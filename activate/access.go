@@ -119,7 +119,7 @@ func (t *trial) declared(p *sandbox.Policy, perm *manifest.Permissions, a *Activ
 	if perm.Browser {
 		*p = p.WithBrowser()
 	}
-	if perm.Agent {
+	if perm.Agent && a.notHere(Access{Kind: "agent"}) == "" { // else it runs without, and the plan says so
 		p.Agent = agentSocket(a)
 	}
 }
@@ -186,6 +186,14 @@ func withhold(p *sandbox.Policy, x Access) {
 func sameHost(a, b string) bool {
 	clean := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, ".:", ":")) }
 	return clean(a) == clean(b)
+}
+
+// noAgent says why a manifest that asks for the SSH agent does not get it, "" otherwise.
+func (t *trial) noAgent(a *Activator) string {
+	if perm := t.manifest.Permissions; perm == nil || !perm.Agent || slices.Contains(t.withheld, Access{Kind: "agent"}) {
+		return ""
+	}
+	return a.notHere(Access{Kind: "agent"})
 }
 
 // agentSocket is the user's SSH agent.

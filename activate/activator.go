@@ -215,6 +215,19 @@ func (a *Activator) connectorHome(name string) string {
 	return filepath.Join(a.Home, "state", name, "home")
 }
 
+// makeHome makes it. Each folder on the way has to be one: a link would have the
+// connector's files elsewhere.
+func (a *Activator) makeHome(name string) error {
+	home := a.connectorHome(name)
+	state := filepath.Dir(home)
+	for _, dir := range []string{filepath.Dir(state), state, home} {
+		if err := atomicfile.PrivateDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t *trial) expandAll(list []string) []string {
 	var out []string
 	for _, s := range list {

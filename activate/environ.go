@@ -200,8 +200,7 @@ func commandPath(command string, files []manifest.File, runtimes []record.Runtim
 
 // shippedPath turns an argument that is a shipped file into its absolute path.
 func shippedPath(arg string, files []manifest.File, dir string) string {
-	name := strings.TrimPrefix(arg, "./")
-	if slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == name }) {
+	if name, ok := manifest.Shipped(files, arg); ok {
 		return filepath.Join(dir, filepath.FromSlash(name))
 	}
 	return arg

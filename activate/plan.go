@@ -153,6 +153,9 @@ func (a *Activator) complete(ctx context.Context, p *Plan, v *values, open func(
 		}
 	}
 	p.Warnings = warnings(p)
+	if why := t.noAgent(a); why != "" {
+		p.Warnings = append(p.Warnings, "it asks for your SSH agent and runs without one: "+why)
+	}
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"skald-connectors/activate/record"
 	"skald-connectors/form"
-	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -107,7 +106,7 @@ func (a *Activator) try(ctx context.Context, t *trial, skipVerify bool) (proof, 
 	if err := a.freshen(ctx, t); err != nil {
 		return p, err
 	}
-	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
+	if err := a.makeHome(t.name); err != nil {
 		return p, err
 	}
 	hand, err := a.handOver(t)

@@ -76,7 +76,7 @@ var known = []string{"node", "python3", "python", "npx", "uvx", "deno", "bun"}
 func programs(m *manifest.Manifest, files []manifest.File, noDeps bool) []string {
 	var out []string
 	add := func(p string) {
-		shipped := slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == strings.TrimPrefix(p, "./") })
+		_, shipped := manifest.Shipped(files, p)
 		if p == "npx" && !noDeps && p == m.Server.Command {
 			p = "node"
 		}

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"skald-connectors/activate/record"
-	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/sandbox"
 )
@@ -191,7 +190,7 @@ func (a *Activator) prepareLocal(ctx context.Context, s *Start, t *trial) error 
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.PrivateDir(a.connectorHome(t.name)); err != nil {
+	if err := a.makeHome(t.name); err != nil {
 		return err
 	}
 	if s.signed != nil {

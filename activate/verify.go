@@ -66,7 +66,7 @@ func checkScript(m *manifest.Manifest, files []manifest.File) error {
 		if !slices.Contains(scriptEndings[:], path.Ext(w)) || path.Base(w) == path.Ext(w) {
 			continue
 		}
-		if name := strings.TrimPrefix(w, "./"); !slices.ContainsFunc(files, func(f manifest.File) bool { return f.Path == name }) {
+		if _, ok := manifest.Shipped(files, w); !ok {
 			return &UnpinnedScriptError{Connector: m.ID, Script: w}
 		}
 	}

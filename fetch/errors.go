@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,6 +54,9 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
+	if errors.Is(e.Err, errNoCache) {
+		return fmt.Sprintf("%v of %s", e.Err, e.Host) // it may well be there
+	}
 	return fmt.Sprintf("%s cannot be reached: %v", e.Host, e.Err)
 }
 

@@ -283,4 +283,4 @@ func readAll(r io.ReaderAt, size int64, digest string) ([]byte, error) {
 	return body, nil
 }
 
-var errNoCache = errors.New("the network was not asked and no index is in the cache")
+var errNoCache = errors.New("the network was not asked, and there is no kept index")

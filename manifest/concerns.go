@@ -69,12 +69,13 @@ func (c *concerns) command(name string) {
 func (c *concerns) entry(command string, args []string) {
 	for i, arg := range args {
 		path := fmt.Sprintf("mcp_config.args[%d]", i)
+		_, ships := Shipped(c.files, arg)
 		switch {
 		case slices.Contains(harmlessOptions[command], arg):
 			continue
 		case strings.HasPrefix(arg, "-"):
 			c.say(Error, "args-option-before-entry", path, "the option %q stands before the file that is run", arg)
-		case !c.ships(arg):
+		case !ships:
 			c.say(Error, "args-entry-not-shipped", path, "%q is run, and the index does not pin it", arg)
 		}
 		return
@@ -82,9 +83,10 @@ func (c *concerns) entry(command string, args []string) {
 	c.say(Error, "args-entry-missing", "mcp_config.args", "no file is named, expected one that is shipped")
 }
 
-func (c *concerns) ships(arg string) bool {
-	arg = strings.TrimPrefix(arg, "./")
-	return slices.ContainsFunc(c.files, func(f File) bool { return f.Path == arg })
+// Shipped tells which of files a word of a command names, "./" in front or not.
+func Shipped(files []File, word string) (path string, ok bool) {
+	path = strings.TrimPrefix(word, "./")
+	return path, slices.ContainsFunc(files, func(f File) bool { return f.Path == path })
 }
 
 // leadsOutside tells whether an argument is an absolute path or climbs out of

@@ -151,7 +151,7 @@ func (o *applyOptions) readSecrets(ctx context.Context, a *app, want *set, used 
 		if err != nil {
 			return nil, err
 		}
-		data, err := a.readInput(ctx, "--secret-file "+key, path, valueLimit, used)
+		data, err := a.readSecretFile(ctx, "--secret-file "+key, path, used)
 		if err == nil {
 			err = add("--secret-file", key, keystore.NewSecret(string(data)))
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +63,11 @@ func (a *app) compile(cmd *cobra.Command, dir string, verify bool, against strin
 	do := catalog.Compile
 	if verify {
 		do = catalog.Verify
+		// No target: what is kept there goes with it.
+		if o.CacheDir, err = os.MkdirTemp(os.TempDir(), program+"-verify-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(o.CacheDir)
 	}
 	report, err := do(cmd.Context(), dir, o)
 	var refused *catalog.RefusedError

@@ -317,6 +317,7 @@ func trustCode(err error) (int, string, bool) {
 		revoked  *fetch.RevokedError
 		unknown  *trust.DamagedError
 		file     *fetch.BundleFileError
+		document *manifest.RefusedError
 	)
 	switch {
 	case errors.As(err, &refused):
@@ -327,7 +328,7 @@ func trustCode(err error) (int, string, bool) {
 		return exitIntegrity, fmt.Sprintf("restore %s from a backup; without it nothing protects you from an older index", unknown.Path), true
 	case errors.As(err, &revoked):
 		return exitUsage, "wait for a newer version", true
-	case errors.As(err, &pin), errors.As(err, &disagree), errors.As(err, &script):
+	case errors.As(err, &pin), errors.As(err, &disagree), errors.As(err, &script), errors.As(err, &document):
 		return exitIntegrity, "nothing was installed; the marketplace's publisher has to mend this", true
 	case errors.As(err, &replan):
 		return exitIntegrity, "nothing was installed; run the command again to see what is there now", true

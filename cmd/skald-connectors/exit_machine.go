@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"skald-connectors/internal/atomicfile"
@@ -30,6 +31,8 @@ func machineCode(err error) (int, string, bool) {
 		return exitUnenforced, "install bubblewrap, or use a kernel with Landlock; --sandbox none starts it without any protection", true
 	case errors.As(err, &open) && connectorMade(open.Path):
 		return exitUsage, fmt.Sprintf("this folder is the connector's own, and it put something else in its place; look at it, remove it, and run the command again (%s)", open.Path), true
+	case errors.As(err, &open) && strings.Contains(open.Why, "link"):
+		return exitUsage, fmt.Sprintf("put the folder or file itself in place of the link %s, or name another home with --home DIR", open.Path), true
 	case errors.As(err, &open):
 		return exitUsage, fmt.Sprintf("%s has to be a folder or file of its own that only you can write to (chmod go-w), or name another home with --home DIR", open.Path), true
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,7 @@ func (g *givenFlags) read(ctx context.Context, a *app) (map[string]activate.Give
 		if err != nil {
 			return nil, err
 		}
-		data, err := a.readInput(ctx, "--secret-file "+name, path, valueLimit, &stdinUsed)
+		data, err := a.readSecretFile(ctx, "--secret-file "+name, path, &stdinUsed)
 		if err == nil {
 			err = add(name, activate.Given{Value: keystore.NewSecret(string(data)), Source: "--secret-file"})
 		}
@@ -136,6 +137,18 @@ func (a *app) readInput(ctx context.Context, what, path string, limit int64, std
 		return nil, usagef("%s: more than %d KiB", what, limit>>10)
 	}
 	return []byte(strings.TrimPrefix(string(r.data), "\uFEFF")), nil
+}
+
+// readSecretFile is readInput for one secret. A file of it that others can read is said.
+func (a *app) readSecretFile(ctx context.Context, what, path string, stdinUsed *string) ([]byte, error) {
+	data, err := a.readInput(ctx, what, path, valueLimit, stdinUsed)
+	if path == "-" || err != nil || runtime.GOOS == "windows" {
+		return data, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 {
+		a.say("note: everybody on this machine can read %s; chmod 600 %s", path, path)
+	}
+	return data, nil
 }
 
 // readAll reads at most limit bytes of a file, "-" is standard input.

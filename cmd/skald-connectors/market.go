@@ -198,7 +198,7 @@ func (a *app) readShop(ctx context.Context, home, location string, mode fetch.Fr
 		return nil, err
 	}
 	if ix.Err() != nil {
-		a.say("%s cannot be reached (%v); using the index of %s", marketName(ix.Location()), ix.Err(), age(a.hooks.now(), ix.Fetched()))
+		a.say("%v; using the index of %s", ix.Err(), age(a.hooks.now(), ix.Fetched()))
 	}
 	switch t := ix.Trust(); {
 	case t.Stale != nil:

@@ -292,7 +292,7 @@ func (a *app) secretOf(ctx context.Context, file, variable string) (keystore.Sec
 		return keystore.NewSecret(value), nil
 	case file != "":
 		used := ""
-		data, err := a.readInput(ctx, "--secret-file", file, valueLimit, &used)
+		data, err := a.readSecretFile(ctx, "--secret-file", file, &used)
 		return keystore.NewSecret(strings.TrimSpace(string(data))), err
 	}
 	return keystore.Secret{}, nil

@@ -131,7 +131,7 @@ func (a *app) readSecret(ctx context.Context, name string, field manifest.Field,
 	if file == "" {
 		what = "standard input"
 	}
-	data, err := a.readInput(ctx, what, orElse(file, "-"), valueLimit, &used)
+	data, err := a.readSecretFile(ctx, what, orElse(file, "-"), &used)
 	return keystore.NewSecret(string(data)), err
 }
 
