@@ -53,6 +53,9 @@ func (a *app) adopt(ctx context.Context, o *mountOptions) error {
 		return err
 	}
 	if rec != nil { // adopted before, and the file was not reached: another client, a kill
+		if err := found.sameAs(ctx, act, rec, dir); err != nil {
+			return err
+		}
 		report, err := a.mountAdopted(ctx, act, found, nil)
 		if err != nil {
 			return err
@@ -148,6 +151,11 @@ func (d *adoption) check() error {
 	for name, value := range e.Env {
 		if filledIn.MatchString(value) || strings.HasPrefix(value, "$") {
 			return refuse("its variable %s refers to something that only the client fills in", name)
+		}
+	}
+	for name, value := range e.Headers {
+		if filledIn.MatchString(value) {
+			return refuse("its header %s refers to something that only the client fills in", name)
 		}
 	}
 	for i, arg := range append([]string{e.URL}, e.Args...) {
