@@ -20,7 +20,7 @@ type applyOptions struct {
 	file                   string
 	dryRun, latest         bool
 	yes, noVerify, noMount bool
-	allowOther             bool
+	allowOther, wider      bool
 	bundles                []string
 	expired                bool
 	secretFile, secretEnv  []string
@@ -33,7 +33,8 @@ func (a *app) applyCommand() *cobra.Command {
 		GroupID: "main",
 		Short:   "Make this machine match a set that export wrote",
 		Long: "apply installs what the set names and is not here, in the very versions and bytes of the set,\n" +
-			"brings settings in line, and mounts into the clients that are here. It asks only for secrets.\n" +
+			"brings settings in line, and mounts into the clients that are here. It asks for secrets,\n" +
+			"and before it changes a setting or allows a tool of what is here.\n" +
 			"Applied twice it changes nothing the second time. What is not in the set is left alone.",
 		Example: "  skald-connectors apply set.json --dry-run\n" +
 			"  skald-connectors apply set.json\n" +
@@ -47,10 +48,11 @@ func (a *app) applyCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, change nothing; exit 10 when there is something")
 	f.BoolVar(&o.latest, "latest", false, "where a version is gone, take the marketplace's newest")
-	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plans")
+	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plans and to changed settings")
 	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connectors' verify commands")
 	f.BoolVar(&o.noMount, "no-mount", false, "do not mount into clients")
 	f.BoolVar(&o.allowOther, "allow-command", false, "agree to commands that are not one of the usual runtimes")
+	f.BoolVar(&o.wider, "allow-wider", false, "agree to what the set lets a connector do besides what it asks for: grants, no sandbox")
 	f.StringArrayVar(&o.bundles, "bundle", nil, "take connectors from this bundle `FILE` (repeatable)")
 	f.BoolVar(&o.expired, "allow-expired", false, "with --bundle: take its index although it has run out")
 	f.StringArrayVar(&o.secretFile, "secret-file", nil, "read a secret from a file, - for standard input: `NAME/FIELD=PATH`")
@@ -83,6 +85,8 @@ type applyStep struct {
 	plan   *activate.Plan
 	shop   *shop
 	given  map[string]activate.Given
+	allows []string // tools that are denied here
+	detail []string // the changes with their values, for whoever agrees
 	err    error
 }
 
@@ -118,7 +122,7 @@ func (a *app) apply(ctx context.Context, o *applyOptions) error {
 	if o.dryRun {
 		return a.endApply(act, want, steps, true)
 	}
-	if err := a.agreeSteps(ctx, steps); err != nil {
+	if err := a.agreeSteps(ctx, steps, o); err != nil {
 		return err
 	}
 	for _, s := range steps {
@@ -173,27 +177,6 @@ func (o *applyOptions) readSecrets(ctx context.Context, a *app, want *set, used 
 		}
 	}
 	return out, nil
-}
-
-// agreeSteps shows the plan of each install and gets a yes for it, before anything changes.
-func (a *app) agreeSteps(ctx context.Context, steps []*applyStep) error {
-	for _, s := range steps {
-		if s.err != nil || s.Action != stepInstall {
-			continue
-		}
-		if len(s.Asks) > 0 && a.terminal() == nil {
-			flags := make([]string, len(s.Asks))
-			for i, field := range s.Asks {
-				flags[i] = fmt.Sprintf("--secret-file %s/%s=PATH", s.Name, field)
-			}
-			return withHint(usagef("applying %q: %s, and nobody can be asked", s.Name, strings.Join(s.Asks, ", ")+plainly(len(s.Asks), " is missing", " are missing")),
-				"run it in a terminal, or give %s", strings.Join(flags, " "))
-		}
-		if err := a.agree(ctx, s.plan, s.shop, s.opts); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // takeStep does what was planned; what goes wrong stays in the step.

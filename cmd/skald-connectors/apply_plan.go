@@ -99,17 +99,10 @@ func (a *app) planChange(s *applyStep, rec *record.Record, o *applyOptions) erro
 				"bring it there with %s upgrade or rollback, or remove it first; --latest is content with a newer one", program)
 		}
 	}
-	s.Action, s.given = stepSame, map[string]activate.Given{}
-	for name, value := range m.Env {
-		if has, ok := rec.Env[name]; !ok || has != value {
-			s.given[name] = activate.Given{Value: keystore.NewSecret(value), Source: "the set", Public: true}
-			s.Changes = append(s.Changes, name)
-		}
-	}
-	if allow, deny := toolChanges(rec.Grant, m.Grant); len(allow)+len(deny) > 0 {
-		s.Changes = append(s.Changes, "tools "+strings.Join(append(allow, deny...), " "))
-	}
+	s.Action = stepSame
+	s.compareSettings(rec)
 	slices.Sort(s.Changes)
+	slices.Sort(s.detail)
 	if len(s.Changes) > 0 {
 		s.Action = stepChange
 	}
@@ -126,7 +119,7 @@ func (a *app) planInstall(ctx context.Context, act *activate.Activator, s *apply
 	s.opts.grants, s.opts.withheld = grants, withheld
 	s.given = map[string]activate.Given{}
 	for name, value := range m.Env {
-		s.given[name] = activate.Given{Value: keystore.NewSecret(value), Source: "the set", Public: true}
+		s.given[name] = setValue(value)
 	}
 	for name, v := range secrets {
 		s.given[name] = v
@@ -243,4 +236,9 @@ func (a *app) bundleFor(ctx context.Context, home, file, connector string, o *ap
 		return nil, errors.Join(err, market.Close())
 	}
 	return &shop{market: market, index: ix, home: home, bundle: file}, nil
+}
+
+// setValue is a setting of a set, which is no secret.
+func setValue(value string) activate.Given {
+	return activate.Given{Value: keystore.NewSecret(value), Source: "the set", Public: true}
 }

@@ -103,6 +103,23 @@ func TestApplyAtATerminal(t *testing.T) {
 	if code := s.ends(); code != 0 || strings.Contains(s.seen(), "of 4)") {
 		t.Errorf("exit %d, or more than the secret was asked for:\n%s", code, s.seen())
 	}
+
+	// A set that sends the password elsewhere is shown, and changes nothing without a yes.
+	record := filepath.Join(b.home(), "activations", "mail.json")
+	before, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write(map[string]string{"set.json": strings.Replace(b.read("set.json"), `"MAIL_HOST": "h"`, `"MAIL_HOST": "evil.example"`, 1)})
+	s = b.sit("apply", filepath.Join(b.dir, "set.json"))
+	s.wait("MAIL_HOST: h → evil.example")
+	s.wait("Change mail?")
+	s.keys(enter)
+	s.wait("you said no")
+	after, err := os.ReadFile(record)
+	if code := s.ends(); code != exitFailed || err != nil || string(after) != string(before) {
+		t.Errorf("exit %d, or the record was changed (%v)", code, err)
+	}
 }
 
 // TestKillWhileMounting kills the program before each step of mount, unmount and
