@@ -105,7 +105,8 @@ type app struct {
 
 	progress *progress
 	opened   *form.Terminal
-	serving  string // what run serves: one line says what ended it; "" = another command
+	noted    map[string]bool // marketplaces of which the same was said once
+	serving  string          // what run serves: one line says what ended it; "" = another command
 }
 
 // getenv looks a variable up in the environment that this run was given.
@@ -155,12 +156,12 @@ func (a *app) rootCommand() *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVar(&a.homeFlag, "home", "", "keep everything of this program below `DIR`")
 	f.StringVar(&a.indexFlag, "index", "", "marketplace: an https `URL`, a folder, or builtin")
-	f.StringVar(&a.keystoreFlag, "keystore", "", "where the key of your secrets is kept: `keychain`, passphrase or keyfile")
+	f.StringVar(&a.keystoreFlag, "keystore", "", "where the key of your secrets is kept: keychain, passphrase or keyfile (`PLACE`)")
 	f.BoolVar(&a.json, "json", false, "print one JSON document in place of text")
 	f.BoolVar(&a.noInput, "no-input", false, "never ask; fail and name the flag that would have answered")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "say only results and errors")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what is done")
-	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
+	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never (`WHEN`)")
 	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
 	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(), a.outdatedCommand(),
 		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.authCommand(), a.logoutCommand(), a.secretsCommand(), a.uninstallCommand(),
@@ -169,6 +170,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
 		a.marketplaceCommand(), a.bundleCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
 	addDocs(root)
+	a.fitHelp(root)
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}
@@ -267,7 +269,7 @@ func (a *app) say(format string, args ...any) {
 	}
 	a.clearProgress()
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
-		fmt.Fprintln(a.stderr, form.Clean(line))
+		fmt.Fprintln(a.stderr, a.wrapped(form.Clean(line)))
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -77,19 +77,39 @@ func escapeUnseen(doc []byte) []byte {
 	return b.Bytes()
 }
 
-// table writes rows in columns; every cell is made safe to show.
+// table writes rows in columns; every cell is made safe to show. A column is as
+// wide as its widest cell whatever the rows between leave out, and no line ends
+// in spaces.
 func table(w io.Writer, header []string, rows [][]string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var lines [][]string
 	if len(header) > 0 {
-		fmt.Fprintln(tw, strings.Join(header, "\t"))
+		lines = append(lines, header)
 	}
+	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = form.Clean(cell)
 		}
-		fmt.Fprintln(tw, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		lines = append(lines, row)
 	}
-	return tw.Flush()
+	for _, line := range lines {
+		for i, cell := range line {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, line := range lines {
+		var row strings.Builder
+		for i, cell := range line {
+			fmt.Fprintf(&row, "%-*s", widths[i]+2, cell)
+		}
+		b.WriteString(strings.TrimRight(row.String(), " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // size shows a number of bytes the way people read it.
@@ -138,47 +158,13 @@ const (
 // width is how wide text for people may be: that of the terminal, within reason.
 func (a *app) width() int {
 	for _, stream := range []any{a.stderr, a.stdout} {
-		if f, ok := stream.(*os.File); ok {
+		if f := fileOf(stream); f != nil {
 			if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {
 				return min(max(cols-1, 40), widest)
 			}
 		}
 	}
 	return plainWidth
-}
-
-// wrapped breaks a message at a terminal's width; elsewhere, in a log, it stays
-// on one line.
-func (a *app) wrapped(text string) string {
-	if !isTerminal(a.stderr) {
-		return text
-	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = wrap(line, a.width(), line[:len(line)-len(strings.TrimLeft(line, " "))])
-	}
-	return strings.Join(lines, "\n")
-}
-
-// wrap breaks text at width, each line indented.
-func wrap(text string, width int, indent string) string {
-	var b strings.Builder
-	line := 0
-	for _, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case line == 0:
-			b.WriteString(indent + word)
-			line = len(indent) + n
-		case line+1+n > width:
-			b.WriteString("\n" + indent + word)
-			line = len(indent) + n
-		default:
-			b.WriteString(" " + word)
-			line += 1 + n
-		}
-	}
-	return b.String()
 }
 
 // progress is the one line that moves on a terminal, or plain lines elsewhere.
@@ -251,6 +237,9 @@ func (p *progress) show(e fetch.Event) {
 		return
 	case e.Connector == "" || !p.files:
 		return
+	}
+	if was, ok := p.totals[e.Connector]; ok && was.TotalBytes == e.TotalBytes && e.Bytes < was.Bytes {
+		return // several files come at once, and their events may overtake each other
 	}
 	p.totals[e.Connector] = e
 	done := e.Files == e.TotalFiles
