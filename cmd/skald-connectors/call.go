@@ -29,7 +29,7 @@ func (a *app) callCommand() *cobra.Command {
 		Long: "call starts run NAME, calls one tool and prints its result; what a client may not do is\n" +
 			"refused here as well. JSON is an object with the arguments, {} by default. Arguments are\n" +
 			"visible to every user of the machine: give secrets with - and standard input.",
-		Example: "  skald-connectors call email list_folders\n  skald-connectors call http-fetch fetch '{\"url\": \"https://example.org\"}'",
+		Example: "  skald-connectors call email list_folders\n  skald-connectors call http-fetch fetch_url '{\"url\": \"https://example.org\"}'",
 		Args:    cobra.RangeArgs(2, 3), ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.call(cmd.Context(), args) },
 	}

@@ -48,6 +48,8 @@ type listLine struct {
 	HeldTools     []string         `json:"held_tools,omitempty"`    // tools that the last session held back
 	Mounts        []string         `json:"mounts"`
 	Problem       string           `json:"problem,omitempty"`
+
+	updateName string // how people call the version that Update is
 }
 
 func (a *app) list(ctx context.Context) error {
@@ -122,7 +124,7 @@ func (l *listLine) stateText() string {
 func (l *listLine) updateText() string {
 	var words []string
 	if l.Update > 0 {
-		words = append(words, fmt.Sprintf("version %d", l.Update))
+		words = append(words, orElse(l.updateName, fmt.Sprintf("version %d", l.Update)))
 	}
 	if l.Held == heldRolledBack {
 		words = append(words, "rolled back")
@@ -212,6 +214,9 @@ func (a *app) addMarkets(ctx context.Context, home string, listed []record.Liste
 		if err == nil && versions[l.Record.Connector] > l.Record.Version {
 			lines[i].Update = versions[l.Record.Connector]
 			lines[i].Held = heldOf(l.Record, lines[i].Update)
+			if e, err := ix.Lookup(l.Record.Connector); err == nil && e.Version == lines[i].Update {
+				lines[i].updateName = manifest.DisplayVersion(e)
+			}
 		}
 	}
 }
@@ -293,7 +298,7 @@ func (a *app) search(ctx context.Context, o *searchOptions) error {
 		}
 	}
 	if len(lines) == 0 {
-		return &exitError{exitNotFound, errors.New("nothing in " + all.from() + " matches")}
+		return withHint(&exitError{exitNotFound, errors.New("nothing in " + all.from() + " matches")}, "see everything that is there with %s search", program)
 	}
 	return a.printFound(all, lines)
 }

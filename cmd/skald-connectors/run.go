@@ -61,8 +61,8 @@ func (a *app) runCommand() *cobra.Command {
 			return a.serve(cmd.Context(), o)
 		},
 	}
-	c.Flags().StringVar(&o.mode, "mode", "standalone", "how it is used: `standalone`")
-	c.Flags().StringVar(&o.transport, "transport", "stdio", "how it speaks to the client: `stdio`")
+	c.Flags().StringVar(&o.mode, "mode", "standalone", "how it is used: standalone (`MODE`)")
+	c.Flags().StringVar(&o.transport, "transport", "stdio", "how it speaks to the client: stdio (`TRANSPORT`)")
 	c.Flags().StringVar(&o.configDir, "config-dir", "", "configuration folder of the engine that starts it (`DIR`, an absolute path)")
 	return c
 }

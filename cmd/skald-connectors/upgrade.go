@@ -45,12 +45,12 @@ func (a *app) upgradeCommand() *cobra.Command {
 			"kept for rollback. Settings, secrets and the connector's own data stay; open sessions go\n" +
 			"on with the version that they were started with.",
 		Example: "  skald-connectors upgrade email\n  skald-connectors upgrade --all --yes\n  skald-connectors upgrade --all --dry-run --json",
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.all && len(args) > 0:
 				return usagef("--all upgrades every connector, and some are named")
 			case !o.all && len(args) == 0:
-				return usagef("name what shall be upgraded, or say --all")
+				return &usageError{"name what shall be upgraded, or say --all", cmd.CommandPath()}
 			}
 			return nil
 		},
