@@ -146,7 +146,15 @@ func (c *checkup) sweep(ctx context.Context) error {
 // clients: every mount against what the clients' files hold, and secrets in other entries.
 func (c *checkup) clients(context.Context) {
 	whole, places := 0, map[string]bool{}
+	unread := map[string]bool{} // files that cannot be read, each named once
 	for _, f := range c.act.Drift(c.listed) {
+		if f.Kind == mount.FileUnreadable {
+			if !unread[f.File] {
+				c.drift(f)
+			}
+			unread[f.File] = true
+			continue
+		}
 		if f.Kind == mount.MountOK {
 			whole++
 			places[f.Client] = true
@@ -160,6 +168,7 @@ func (c *checkup) clients(context.Context) {
 	switch here := c.app.detected(c.act.Mounts); {
 	case whole > 0:
 		c.add("clients", levelOK, "%s in %s, as they were written", plural(whole, "entry", "entries"), plural(len(places), "client", "clients"))
+	case len(unread) > 0: // what is mounted is not known
 	case len(here) > 0:
 		c.add("clients", levelOK, "%s here; nothing is mounted", strings.Join(here, ", "))
 	default:

@@ -131,6 +131,7 @@ type proof struct {
 	KeyGone  bool     `json:"key_gone"`
 	Mounts   []string `json:"mounts"`
 	Looked   int      `json:"clients_looked_at"`
+	Unread   []string `json:"clients_not_read"` // files of clients that nobody can parse
 	Sessions int      `json:"open_sessions"`
 	Revoked  []string `json:"revoked"`
 }
@@ -163,7 +164,7 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 	}
 	r := &removal{Removed: []*activate.Removed{}, Failed: []failure{}}
 	if o.purge {
-		r.Proof = &proof{Home: act.Home, Files: []string{}, Mounts: []string{}, Revoked: []string{}}
+		r.Proof = &proof{Home: act.Home, Files: []string{}, Mounts: []string{}, Unread: []string{}, Revoked: []string{}}
 		if key, err := act.Keys.Describe(); err == nil && key.Backend != "" { // the last uninstall forgets it
 			r.Proof.Key = key.Where
 		}
@@ -257,8 +258,11 @@ func (p *proof) lookAtMounts(act *activate.Activator, names []string) {
 	}
 	gone := func(name string) bool { return !slices.Contains(names, name) }
 	for _, f := range act.Mounts.Drift(nil, gone) {
-		if f.Kind == mount.ActivationGone {
+		switch f.Kind {
+		case mount.ActivationGone:
 			p.Mounts = append(p.Mounts, fmt.Sprintf("%s in %s", f.Name, f.File))
+		case mount.FileUnreadable:
+			p.Unread = append(p.Unread, f.File)
 		}
 	}
 }
@@ -279,6 +283,10 @@ func (r *removal) report(a *app, total int) error {
 		} else if total == 0 {
 			a.say("nothing is installed")
 		}
+	}
+	if n := len(r.failed); n > 0 && r.failed[n-1].name == "" { // the home itself
+		a.json = false
+		return &exitError{classifyOnly(r.failed[0].err), errors.New("something is left; the lines above name it")}
 	}
 	if len(r.failed) > 0 {
 		return a.someFailed(r.failed, max(total, len(r.failed)), "could not be removed whole")
@@ -310,6 +318,9 @@ func (p *proof) print(a *app) {
 		row("key", "LEFT: "+orElse(p.Key, "it is not known where"))
 	}
 	row("mounts", none(p.Mounts, fmt.Sprintf("none in the files of %s", plural(p.Looked, "client", "clients"))))
+	if len(p.Unread) > 0 {
+		row("unread", strings.Join(p.Unread, ", ")+": look there yourself")
+	}
 	for _, s := range p.Revoked {
 		row("revoked", s)
 	}
