@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"skald-connectors/fetch"
-	"skald-connectors/form"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
@@ -81,7 +80,7 @@ func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
 	if a.json {
 		return a.printJSON(map[string]any{"file": to, "bytes": n, "connector": e.ID, "version": b.Entry().Version, "index": s.index.Location()})
 	}
-	fmt.Fprintf(a.stdout, "%s: %s %s, %s; %s\n", form.Clean(to), e.ID, form.Clean(manifest.DisplayVersion(b.Entry())), size(n), trustText(b.Index().Trust(), s.index.Location()))
+	a.line("%s: %s %s, %s; %s", to, e.ID, manifest.DisplayVersion(b.Entry()), size(n), trustText(b.Index().Trust(), s.index.Location()))
 	return nil
 }
 

@@ -176,7 +176,7 @@ func (a *app) sign(ctx context.Context, dir string, o *signOptions) error {
 		return a.printJSON(map[string]any{"keys_version": done.KeysVersion, "seq": done.Seq, "issued": done.Issued, "expires": done.Expires,
 			"signers": done.Signers, "missing": done.Missing, "revoked": revoked})
 	}
-	fmt.Fprintf(a.stdout, "connectors.json is number %d, good until %s, signed by %s\n", done.Seq, done.Expires.Format("2006-01-02 15:04 MST"), strings.Join(done.Signers, ", "))
+	a.line("connectors.json is number %d, good until %s, signed by %s", done.Seq, done.Expires.Format("2006-01-02 15:04 MST"), strings.Join(done.Signers, ", "))
 	if done.Missing > 0 {
 		a.say("%s still wanted before anybody believes it: %s catalog sign --cosign --key FILE", plural(done.Missing, "signature is", "signatures are"), program)
 	}

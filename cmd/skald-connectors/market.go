@@ -203,7 +203,11 @@ func (a *app) readShop(ctx context.Context, home, location string, mode fetch.Fr
 	switch t := ix.Trust(); {
 	case t.Stale != nil:
 		a.say("%s", a.wrapped(fmt.Sprintf("note: %s; nothing is installed from it", t.Stale)))
-	case t.Ignored:
+	case t.Ignored && !a.noted[ix.Location()]:
+		if a.noted == nil {
+			a.noted = map[string]bool{}
+		}
+		a.noted[ix.Location()] = true
 		a.say("%s", a.wrapped(fmt.Sprintf("note: %s calls its index signed, and none of its keys is pinned here, so its signatures are ignored; pin one with %s marketplace add %s --key RWQ…",
 			marketName(ix.Location()), program, ix.Location())))
 	}

@@ -99,9 +99,22 @@ func checkClients(m *mount.Mounter, ids []string) error {
 		if id == mount.Engine || slices.ContainsFunc(known, func(c mount.Client) bool { return c.ID == id }) {
 			continue
 		}
-		return withHint(usagef("there is no client %q", id), "see them with %s clients --all", program)
+		said := fmt.Sprintf("there is no client %q", id)
+		if near := nearClients(known, id); len(near) > 0 {
+			said += "; similar: " + strings.Join(near, ", ")
+		}
+		return withHint(usagef("%s", said), "see them with %s clients --all", program)
 	}
 	return nil
+}
+
+// nearClients are the clients whose id a misspelt word may mean.
+func nearClients(known []mount.Client, word string) []string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, c := range known {
+		all.AddCommand(&cobra.Command{Use: c.ID, Run: func(*cobra.Command, []string) {}})
+	}
+	return all.SuggestionsFor(word)
 }
 
 // placesIn are the files of one client, as requests.
@@ -187,11 +200,11 @@ func (a *app) sayMounts(r *mountReport, mounted, dryRun bool) {
 		case dryRun && o.Changed:
 			fmt.Fprint(a.stdout, cleanLines(o.Diff))
 		case mounted:
-			fmt.Fprintln(a.stdout, form.Clean(a.mountedLine(o)))
+			a.line("%s", a.mountedLine(o))
 		case o.Changed:
-			fmt.Fprintln(a.stdout, form.Clean(fmt.Sprintf("unmounted connector %s from %s%s", o.Name, o.File, restartWord(o))))
+			a.line("unmounted connector %s from %s%s", o.Name, o.File, restartWord(o))
 		default:
-			fmt.Fprintln(a.stdout, form.Clean(fmt.Sprintf("connector %s is not mounted in %s", o.Name, o.File)))
+			a.line("connector %s is not mounted in %s", o.Name, o.File)
 		}
 	}
 	for _, f := range r.Refused {
@@ -234,7 +247,7 @@ func (a *app) sayRefusal(f mountRefusal, mounted bool) {
 	if !mounted {
 		verb = "unmount"
 	}
-	fmt.Fprintf(a.stderr, "%s: %s refused (%s): %s\n", program, verb, f.Reason, form.Clean(f.err.Error()))
+	fmt.Fprintln(a.stderr, a.wrapped(fmt.Sprintf("%s: %s refused (%s): %s", program, verb, f.Reason, form.Clean(f.err.Error()))))
 	if hint := refusalHint(f); hint != "" && f.Client != mount.Engine {
 		fmt.Fprintln(a.stderr, a.wrapped("hint: "+hint))
 	}
