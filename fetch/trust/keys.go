@@ -2,6 +2,7 @@ package trust
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -121,7 +122,11 @@ func (k *Keys) Signers(m *Message, signatures []byte) ([]Key, error) {
 	}
 	by := m.signers(blocks, k.Index)
 	if len(by) < k.IndexThreshold {
-		return nil, refuse(Signature, "it is signed by %d of the %d index keys of keys version %d that have to", len(by), k.IndexThreshold, k.Version)
+		of := ""
+		if k.Version > 0 { // else the keys were pinned one by one
+			of = fmt.Sprintf(" (keys version %d)", k.Version)
+		}
+		return nil, refuse(Signature, "it is signed by %d of the %d index keys that have to%s", len(by), k.IndexThreshold, of)
 	}
 	return by, nil
 }
