@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		os.Exit(partInstall())
 	case "lookup":
 		os.Exit(partLookup())
+	case "peak":
+		os.Exit(partPeak())
 	case "full disk":
 		os.Exit(partFullDisk())
 	}

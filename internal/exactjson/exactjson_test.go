@@ -273,6 +273,7 @@ func FuzzParse(f *testing.F) {
 // checkElements holds ArrayElements to Parse on documents without repeats.
 func checkElements(t *testing.T, src []byte) {
 	t.Helper()
+	checkPieces(t, src)
 	v, repeats, err := Parse(src, testDepth)
 	list, ok := v.Get("list")
 	if err != nil || len(repeats) > 0 || !ok || list.Kind != Array {
