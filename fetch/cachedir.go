@@ -149,12 +149,20 @@ func (t *temp) drop() {
 
 // putFile writes a small file whole.
 func putFile(root *os.Root, name string, data []byte) error {
+	return putWith(root, name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// putWith writes a file whole, as write gives it.
+func putWith(root *os.Root, name string, write func(io.Writer) error) error {
 	t, err := newTemp(root)
 	if err != nil {
 		return fmt.Errorf("writing cache file %q: %w", name, err)
 	}
 	defer t.drop()
-	if _, err := t.Write(data); err != nil {
+	if err := write(t); err != nil {
 		return fmt.Errorf("writing cache file %q: %w", name, err)
 	}
 	return t.keep(name)

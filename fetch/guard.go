@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -264,7 +263,7 @@ func isGone(err error) bool {
 // admit judges a new index, all of it, and puts it into the cache when it is believed. The order is that of security.md
 // 2.3: signatures over the bytes, then strict parsing, then numbers and dates. The floor is flushed before the cache
 // points at the new bytes: a kill in between leaves bytes that the floor names, which known finds.
-func (g *guard) admit(ctx context.Context, p *pointer, d *download) (side []byte, err error) {
+func (g *guard) admit(ctx context.Context, p *pointer, d *download) (side *sideFile, err error) {
 	signatures, err := g.m.small(ctx, signatureName, trust.MaxSignatureBytes)
 	if err != nil {
 		return nil, err
@@ -272,25 +271,17 @@ func (g *guard) admit(ctx context.Context, p *pointer, d *download) (side []byte
 	if signatures == nil {
 		return nil, g.here(&trust.Error{Kind: trust.Signature, Why: "the marketplace is a signed one, and its index came without a signature"})
 	}
-	body, err := d.bytes()
-	if err != nil {
-		return nil, err
-	}
-	message, err := trust.ReadMessage(bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
 	err = g.update(ctx, func(s *trust.State) error {
 		keys, err := s.Keys()
 		if err != nil {
 			return err
 		}
-		by, err := keys.Signers(message, signatures)
+		by, err := keys.Signers(d.said, signatures)
 		if err != nil {
 			return err
 		}
 		var raw []byte
-		if side, raw, err = buildSide(body, d.digest, true); err != nil {
+		if side, raw, err = d.side(true); err != nil {
 			return err
 		}
 		head, err := trust.ParseHead(raw)

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -201,16 +202,16 @@ func (ix *Index) mending(do func(*side) error) error {
 }
 
 // build makes the side file anew from the index's bytes, which must match their digest, and uses it.
-func (ix *Index) build() ([]byte, error) {
-	body, err := readAll(ix.body, ix.size, ix.digest)
+func (ix *Index) build() (*sideFile, error) {
+	digest, err := hex.DecodeString(ix.digest)
+	if err != nil || len(digest) != sha256.Size {
+		return nil, errDamaged
+	}
+	built, _, err := buildSide(io.NewSectionReader(ix.body, 0, ix.size), ix.size, [sha256.Size]byte(digest), false)
 	if err != nil {
 		return nil, err
 	}
-	built, _, err := buildSide(body, sha256.Sum256(body), false)
-	if err != nil {
-		return nil, err
-	}
-	s, err := openSide(bytes.NewReader(built), int64(len(built)))
+	s, err := built.open()
 	if err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func (m *Marketplace) acceptSigned(ctx context.Context, g *guard, p *pointer, d 
 }
 
 // opened opens an index that has just been taken in.
-func (m *Marketplace) opened(p *pointer, d *download, side []byte) (*Index, error) {
+func (m *Marketplace) opened(p *pointer, d *download, side *sideFile) (*Index, error) {
 	if d.tmp == nil {
 		return memoryIndex(p.Location, d, side, p.Fetched)
 	}
@@ -183,10 +183,16 @@ func (m *Marketplace) receive(g *guard, r io.Reader, size int64) (*download, err
 			return nil, final{&BundleFileError{t.tar.path, fmt.Sprintf("its index has %d bytes, more than %d, and is not signed", size, smallIndex)}}
 		}
 	}
+	var said *trust.Message
+	if g != nil { // the bytes that signatures are held against are those that come in, not those that are read again
+		said = trust.NewMessage(r)
+		r = said
+	}
 	d, err := m.store.take(r, keep)
 	if err != nil {
 		return nil, err
 	}
+	d.said = said
 	if d.size == 0 {
 		d.drop()
 		return nil, final{fmt.Errorf("reading the index of %s: it is empty", m.Location())}
@@ -196,11 +202,7 @@ func (m *Marketplace) receive(g *guard, r io.Reader, size int64) (*download, err
 
 // accept puts a new index of a marketplace that is not signed into the cache.
 func (m *Marketplace) accept(ctx context.Context, p *pointer, d *download) (*Index, error) {
-	body, err := d.bytes()
-	if err != nil {
-		return nil, fmt.Errorf("reading the index of %s: %w", p.Location, err)
-	}
-	side, head, err := buildSide(body, d.digest, false)
+	side, head, err := d.side(false)
 	if err != nil {
 		return nil, fmt.Errorf("reading the index of %s: %w", p.Location, err)
 	}

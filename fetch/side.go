@@ -1,18 +1,13 @@
 package fetch
 
 import (
+	"bufio"
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
-	"runtime"
-	"slices"
-	"sync"
-
-	"skald-connectors/internal/exactjson"
+	"io"
 )
 
 // The side file makes finding cheap in an index of any size. It belongs to the bytes of one index, named by their
@@ -30,9 +25,6 @@ const (
 	recordSize = 28
 	sumSize    = 16
 	pageSize   = 4096
-
-	// entryDepth is how deeply an entry of a signed index may nest; what the format knows stays below ten.
-	entryDepth = 64
 )
 
 // errDamaged says that a side file, or the index behind it, does not hold what was written.
@@ -51,126 +43,102 @@ type row struct {
 
 func (r *row) key() []byte { return r.text[:r.keyLen] }
 
-// buildSide makes the side file of an index whose digest is known, and gives the index without its entries. A
-// *BrokenError means that the index contradicts itself, any other error that it is not an index. strict refuses the
-// whole index for a repeated key or a case twin anywhere, as a signed one is read.
-func buildSide(body []byte, digest [sha256.Size]byte, strict bool) (side, head []byte, err error) {
-	rows, err := rangesOf(body)
-	if err != nil {
-		return nil, nil, err
-	}
-	head = body
-	if n := len(rows); n > 0 {
-		head = slices.Concat(body[:rows[0].off], body[rows[n-1].off+rows[n-1].len:])
-	}
-	if err := fillRows(body, rows, strict); err != nil {
-		return nil, nil, err
-	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(bytes.Compare(a.key(), b.key()), cmp.Compare(a.off, b.off))
-	})
-	return encodeSide(rows, digest, len(body)), head, nil
+// A sideFile is what a side file is going to hold: the rows, sorted, and which index they are of.
+type sideFile struct {
+	rows     []row
+	digest   [sha256.Size]byte
+	bodySize int64
 }
 
-func rangesOf(body []byte) ([]row, error) {
-	rows := make([]row, 0, len(body)/1024+16)
-	for r, err := range exactjson.ArrayElements(body, "connectors") {
-		var syntax *exactjson.SyntaxError
-		if errors.As(err, &syntax) && syntax.Repeat != nil {
-			return nil, &BrokenError{Reason: syntax.Error()}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("it is not an index: %w", err)
-		}
-		if len(rows) == entriesLimit {
-			return nil, fmt.Errorf("it has more than %d entries", entriesLimit)
-		}
-		rows = append(rows, row{off: uint32(r[0]), len: uint32(r[1] - r[0])})
+// writeTo writes the side file. Errors are those of w.
+func (s *sideFile) writeTo(w io.Writer) error {
+	var sums pageSums
+	out := bufio.NewWriterSize(&sums, copyBuffer)
+	s.data(out)
+	if err := out.Flush(); err != nil {
+		return err
 	}
-	return rows, nil
+	table := sums.end()
+	out.Reset(w) // which keeps its first error for Flush
+	out.Write(s.header(table))
+	s.data(out)
+	out.Write(table)
+	return out.Flush()
 }
 
-// fillRows skims and hashes the entries, a part on each processor.
-func fillRows(body []byte, rows []row, strict bool) error {
-	workers := min(runtime.GOMAXPROCS(0), len(rows)/64+1)
-	errs := make([]error, workers)
-	var wg sync.WaitGroup
-	for w := range workers {
-		part := rows[len(rows)*w/workers : len(rows)*(w+1)/workers]
-		wg.Go(func() {
-			if strict {
-				errs[w] = strictPart(body, part)
-			}
-			fillPart(body, part)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+// bytes is the side file in memory.
+func (s *sideFile) bytes() []byte {
+	var b bytes.Buffer
+	_ = s.writeTo(&b) // memory does not fail
+	return b.Bytes()
 }
 
-// strictPart parses entries and refuses one that says something twice.
-func strictPart(body []byte, rows []row) error {
-	for i := range rows {
-		r := &rows[i]
-		_, repeats, err := exactjson.Parse(body[r.off:r.off+r.len], entryDepth)
-		if err != nil {
-			return &BrokenError{Reason: fmt.Sprintf("the entry at byte %d: %v", r.off, err)}
-		}
-		if len(repeats) > 0 {
-			return &BrokenError{Reason: fmt.Sprintf("the entry at byte %d has the member %q twice, or in two spellings", r.off, repeats[0].Path)}
-		}
-	}
-	return nil
+// open is openSide for the side file in memory.
+func (s *sideFile) open() (*side, error) {
+	b := s.bytes()
+	return openSide(bytes.NewReader(b), int64(len(b)))
 }
 
-// textBlock is the size in which room for text is taken: growing one slice would copy it over and over.
-const textBlock = 1 << 20
-
-func fillPart(body []byte, rows []row) {
-	var block []byte
-	for i := range rows {
-		r := &rows[i]
-		entry := body[r.off : r.off+r.len]
-		if cap(block)-len(block) < 8*textLimit {
-			block = make([]byte, 0, textBlock)
-		}
-		start := len(block)
-		block, r.keyLen = appendText(block, entry)
-		r.text = block[start:len(block):len(block)]
-		sum := sha256.Sum256(entry)
-		r.sum = [sumSize]byte(sum[:])
+func (s *sideFile) textLen() (n int) {
+	for i := range s.rows {
+		n += len(s.rows[i].text)
 	}
+	return n
 }
 
-func encodeSide(rows []row, digest [sha256.Size]byte, bodySize int) []byte {
-	textLen := 0
-	for i := range rows {
-		textLen += len(rows[i].text)
-	}
-	data := recordSize*len(rows) + textLen
-	pages := (data + pageSize - 1) / pageSize
-	out := make([]byte, headerSize, headerSize+data+4*pages)
+// data writes records and text.
+func (s *sideFile) data(out *bufio.Writer) {
 	at := 0
-	for i := range rows {
-		r := &rows[i]
-		out = binary.LittleEndian.AppendUint32(out, uint32(at))
-		out = binary.LittleEndian.AppendUint32(out, r.off)
-		out = binary.LittleEndian.AppendUint32(out, r.len)
-		out = append(out, r.sum[:]...)
+	for i := range s.rows {
+		r := &s.rows[i]
+		b := binary.LittleEndian.AppendUint32(out.AvailableBuffer(), uint32(at))
+		b = binary.LittleEndian.AppendUint32(b, r.off)
+		b = binary.LittleEndian.AppendUint32(b, r.len)
+		out.Write(append(b, r.sum[:]...))
 		at += len(r.text)
 	}
-	for i := range rows {
-		out = append(out, rows[i].text...)
+	for i := range s.rows {
+		out.Write(s.rows[i].text)
 	}
-	for p := range slices.Chunk(out[headerSize:headerSize+data], pageSize) {
-		out = binary.LittleEndian.AppendUint32(out, crc(p))
+}
+
+func (s *sideFile) header(table []byte) []byte {
+	h := append(make([]byte, 0, headerSize), sideMagic...)
+	h = append(h, s.digest[:]...)
+	h = binary.LittleEndian.AppendUint64(h, uint64(s.bodySize))
+	h = binary.LittleEndian.AppendUint32(h, uint32(len(s.rows)))
+	h = binary.LittleEndian.AppendUint32(h, uint32(s.textLen()))
+	h = binary.LittleEndian.AppendUint32(h, crc(table))
+	return binary.LittleEndian.AppendUint32(h, crc(h))
+}
+
+// pageSums makes the table of checksums of what is written to it.
+type pageSums struct {
+	table []byte
+	sum   uint32
+	n     int // bytes of the present page
+}
+
+func (p *pageSums) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		k := min(len(rest), pageSize-p.n)
+		p.sum, p.n = crc32.Update(p.sum, crc32.MakeTable(crc32.Castagnoli), rest[:k]), p.n+k
+		if rest = rest[k:]; p.n == pageSize {
+			p.close()
+		}
 	}
-	h := append(out[:0], sideMagic...)
-	h = append(h, digest[:]...)
-	h = binary.LittleEndian.AppendUint64(h, uint64(bodySize))
-	h = binary.LittleEndian.AppendUint32(h, uint32(len(rows)))
-	h = binary.LittleEndian.AppendUint32(h, uint32(textLen))
-	h = binary.LittleEndian.AppendUint32(h, crc(out[headerSize+data:]))
-	binary.LittleEndian.AppendUint32(h, crc(h))
-	return out
+	return len(b), nil
+}
+
+func (p *pageSums) close() {
+	p.table = binary.LittleEndian.AppendUint32(p.table, p.sum)
+	p.sum, p.n = 0, 0
+}
+
+// end gives the table.
+func (p *pageSums) end() []byte {
+	if p.n > 0 {
+		p.close()
+	}
+	return p.table
 }

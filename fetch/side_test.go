@@ -28,9 +28,18 @@ func indexIn(t testing.TB, body, built []byte) (*Index, error) {
 	return &Index{location: "memory", digest: hex.EncodeToString(sum[:]), size: int64(len(body)), body: bytes.NewReader(body), side: s, drop: func() {}}, nil
 }
 
+// buildSideOf is buildSide for bytes in memory.
+func buildSideOf(body []byte, strict bool) (side, head []byte, err error) {
+	s, head, err := buildSide(bytes.NewReader(body), int64(len(body)), sha256.Sum256(body), strict)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.bytes(), head, nil
+}
+
 func built(t testing.TB, body []byte) []byte {
 	t.Helper()
-	b, _, err := buildSide(body, sha256.Sum256(body), false)
+	b, _, err := buildSideOf(body, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +94,7 @@ func TestOddIndexes(t *testing.T) {
 		{`null`, -1},
 		{`{"connectors": []} x`, -1},
 	} {
-		b, _, err := buildSide([]byte(row.body), sha256.Sum256([]byte(row.body)), false)
+		b, _, err := buildSideOf([]byte(row.body), false)
 		if (err != nil) != (row.n < 0) {
 			t.Errorf("%s: %v", row.body, err)
 			continue
@@ -221,7 +230,7 @@ func FuzzBuildSide(f *testing.F) {
 	f.Add([]byte(`{"connectors": [{"id" "a", "name": "\ud800"}, {"x": {"id": "b"}}]}`))
 	f.Add(syntheticIndex(3))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		b, _, err := buildSide(body, sha256.Sum256(body), false)
+		b, _, err := buildSideOf(body, false)
 		if err != nil {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"skald-connectors/fetch/trust"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
@@ -118,7 +119,7 @@ func (s *store) rebuild(ix *Index) error {
 		return err
 	}
 	if root, err := s.dir.sub(indexDir, true); err == nil {
-		_ = putFile(root, s.file(ix.digest, "side"), built)
+		_ = putWith(root, s.file(ix.digest, "side"), built.writeTo)
 	}
 	return nil
 }
@@ -126,7 +127,8 @@ func (s *store) rebuild(ix *Index) error {
 // A download is an index that has just come in, in memory or in a temporary file.
 type download struct {
 	mem    []byte
-	tmp    *temp // nil when mem holds the bytes
+	tmp    *temp          // nil when mem holds the bytes
+	said   *trust.Message // for signatures; nil when nobody judges them
 	digest [sha256.Size]byte
 	size   int64
 }
@@ -168,25 +170,21 @@ func (s *store) take(r io.Reader, keep bool) (*download, error) {
 	return &download{tmp: t, digest: [sha256.Size]byte(t.sum.Sum(nil)), size: n}, nil
 }
 
-// bytes gives the index whole.
-func (d *download) bytes() ([]byte, error) {
+// side makes the index's side file (buildSide).
+func (d *download) side(strict bool) (side *sideFile, head []byte, err error) {
 	if d.tmp == nil {
-		return d.mem, nil
+		return buildSide(bytes.NewReader(d.mem), d.size, d.digest, strict)
 	}
 	f, err := d.tmp.root.Open(d.tmp.name)
 	if err != nil {
-		return nil, bare(err)
+		return nil, nil, bare(err)
 	}
 	defer f.Close()
-	body := make([]byte, d.size)
-	if _, err := io.ReadFull(f, body); err != nil {
-		return nil, err
-	}
-	return body, nil
+	return buildSide(f, d.size, d.digest, strict)
 }
 
 // commit puts an index in place: its files, then the pointer, then what nobody names any more is removed.
-func (s *store) commit(ctx context.Context, p *pointer, d *download, built []byte) error {
+func (s *store) commit(ctx context.Context, p *pointer, d *download, built *sideFile) error {
 	return s.locked(ctx, func(root *os.Root) error {
 		if err := s.put(p, d, built); err != nil {
 			return err
@@ -196,13 +194,13 @@ func (s *store) commit(ctx context.Context, p *pointer, d *download, built []byt
 }
 
 // put writes the files of an index, which nothing names yet.
-func (s *store) put(p *pointer, d *download, built []byte) error {
+func (s *store) put(p *pointer, d *download, built *sideFile) error {
 	root, err := s.dir.sub(indexDir, true)
 	if err == nil {
 		err = d.tmp.keep(s.file(p.Digest, "body"))
 	}
 	if err == nil {
-		err = putFile(root, s.file(p.Digest, "side"), built)
+		err = putWith(root, s.file(p.Digest, "side"), built.writeTo)
 	}
 	return err
 }
@@ -259,8 +257,8 @@ func (s *store) point(root *os.Root, p *pointer) error {
 }
 
 // memoryIndex is an index that is not kept in the cache.
-func memoryIndex(location string, d *download, built []byte, fetched time.Time) (*Index, error) {
-	sd, err := openSide(bytes.NewReader(built), int64(len(built)))
+func memoryIndex(location string, d *download, built *sideFile, fetched time.Time) (*Index, error) {
+	sd, err := built.open()
 	if err != nil {
 		return nil, err
 	}

@@ -10,9 +10,9 @@ const (
 	indexType = "skald.index/v1"
 	// headDepth is more than the nesting of what stands beside connectors[] in a signed index.
 	headDepth = 64
-	// headLimit bounds it: the longest list of revoked versions. announceLimit bounds what is looked at of an index that
-	// nobody vouches for.
-	headLimit, announceLimit = 4 << 20, 1 << 20
+	// MaxHeadBytes bounds it: the longest list of revoked versions. announceLimit bounds what is looked at of an index
+	// that nobody vouches for.
+	MaxHeadBytes, announceLimit = 4 << 20, 1 << 20
 )
 
 // A Head is what a signed index says of itself, beside its entries.
@@ -39,8 +39,8 @@ func (r Revocation) Covers(id string, version int64, manifest string) bool {
 
 // ParseHead reads the head of an index: the document with its connectors[] emptied. The error is an *Error of kind Document.
 func ParseHead(src []byte) (*Head, error) {
-	if len(src) > headLimit {
-		return nil, refuse(Document, "it has more than %d bytes beside its entries", headLimit)
+	if len(src) > MaxHeadBytes {
+		return nil, refuse(Document, "it has more than %d bytes beside its entries", MaxHeadBytes)
 	}
 	o, err := readObject(src, indexType, headDepth)
 	if err != nil {

@@ -14,13 +14,19 @@ import (
 // (BLAKE2b-512, what minisign signs), so its size does not matter.
 type Message struct{ r *minisign.Reader }
 
+// NewMessage takes in what is read through it: all of it has to be, before signatures are held against it.
+func NewMessage(r io.Reader) *Message { return &Message{minisign.NewReader(r)} }
+
+// Read implements io.Reader. Errors are those of the reader behind it.
+func (m *Message) Read(p []byte) (int, error) { return m.r.Read(p) }
+
 // ReadMessage takes in everything that r gives. The caller limits r. Errors are those of r.
 func ReadMessage(r io.Reader) (*Message, error) {
-	m := minisign.NewReader(r)
+	m := NewMessage(r)
 	if _, err := io.Copy(io.Discard, m); err != nil {
 		return nil, err
 	}
-	return &Message{m}, nil
+	return m, nil
 }
 
 // message is ReadMessage for bytes.
