@@ -63,7 +63,7 @@ func (a *Activator) CheckGiven(p *Plan, given map[string]Given) ([]string, error
 		return nil, &MissingError{Name: p.Name, Fields: missing}
 	}
 	// Data that was kept may hold a session: then nobody has to be there.
-	if signsInByQR(p.Manifest) && a.Person == nil && !p.Pending && !a.Store.Kept(p.Name) {
+	if _, kept := a.Store.Kept(p.Name); signsInByQR(p.Manifest) && a.Person == nil && !p.Pending && !kept {
 		return nil, &SignInError{Name: p.Name, Err: &pairing.Error{Kind: pairing.Unseen}}
 	}
 	return notes, nil

@@ -41,16 +41,19 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 		return nil, err
 	}
 	defer commit()
-	signed := a.signedIn(ctx, name)
+	signed, keep := a.signedIn(ctx, name), ""
+	if keepData {
+		keep = a.keptForOf(name)
+	}
 	a.step("remove-record")
 	if err := records.Remove(name); err != nil {
 		return nil, err
 	}
 	out = &Removed{Name: name, Items: append(entries, "the activation record"), Kept: []string{}}
 	a.step("remove-files")
-	items, filesErr := a.Store.Remove(ctx, name, keepData)
+	items, filesErr := a.Store.Remove(ctx, name, keep)
 	out.Items = append(out.Items, items...)
-	if keepData && a.Store.Kept(name) {
+	if _, kept := a.Store.Kept(name); keepData && kept {
 		out.Kept = append(out.Kept, "its own data in state/"+name)
 	}
 	a.step("remove-tools")

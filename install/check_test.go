@@ -36,7 +36,7 @@ func TestPlantedLinks(t *testing.T) {
 			if where != "receipts" && where != "locks" { // those are not read here
 				s.Sweep(context.Background(), nil)
 			}
-			s.Remove(context.Background(), "work", false)
+			s.Remove(context.Background(), "work", "")
 			if entries, err := os.ReadDir(target); err != nil || len(entries) > 0 {
 				t.Errorf("%s link at %s: written %v %v", to, where, entries, err)
 			}
@@ -156,7 +156,7 @@ func TestSweepIsCareful(t *testing.T) {
 	s := Open(home)
 	ref := mustPut(t, s, v1(), "work")
 	write(t, filepath.Join(home, "state/gone/state/kept.db"), "x")
-	if _, err := s.Remove(context.Background(), "gone", true); err != nil {
+	if _, err := s.Remove(context.Background(), "gone", "mail from here"); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(home, "connectors/mail/notes.txt"), "mine")

@@ -60,11 +60,11 @@ func TestInstallAndUpgrade(t *testing.T) {
 		t.Errorf("swept %v, want %v", removed, want)
 	}
 	same(t, "after the sweep", snapshot(t, filepath.Join(home, connectorsDir)), first)
-	if removed, err = s.Remove(context.Background(), "work", true); err != nil || !slices.Equal(removed, []string{"work/work"}) {
+	if removed, err = s.Remove(context.Background(), "work", "mail from here"); err != nil || !slices.Equal(removed, []string{"work/work"}) {
 		t.Errorf("removed %v %v", removed, err)
 	}
 	content(t, filepath.Join(home, "state/work/auth/creds.json"), "paired")
-	if removed, err = s.Remove(context.Background(), "work", false); err != nil || !slices.Equal(removed, []string{"state/work"}) {
+	if removed, err = s.Remove(context.Background(), "work", ""); err != nil || !slices.Equal(removed, []string{"state/work"}) {
 		t.Errorf("removed %v %v", removed, err)
 	}
 	removed, err = s.Sweep(context.Background(), nil)
@@ -256,7 +256,7 @@ func TestStageRefuses(t *testing.T) {
 		if err := put(s, v1(), name, nil, nil, nil); err == nil {
 			t.Errorf("installed as %q", name)
 		}
-		if _, err := s.Remove(context.Background(), name, false); err == nil {
+		if _, err := s.Remove(context.Background(), name, ""); err == nil {
 			t.Errorf("removed %q", name)
 		}
 	}

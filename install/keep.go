@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,28 +12,37 @@ import (
 	"skald-connectors/manifest"
 )
 
-// keptMark is a file in state/<name> that says that a person asked to keep the data
-// when the activation was uninstalled. State without it and without a record is what
-// an install left that was given up or killed.
-const keptMark = ".kept"
+// keptPrefix begins the name of a file in state/ that says that a person asked to keep the data of an activation when
+// it was uninstalled, and what it is the data of. It lies beside state/<name>, where the connector can write: data that
+// it left itself is nothing that a person kept. State without it and without a record is what an install left that was
+// given up or killed.
+const keptPrefix = ".kept-"
 
-// Kept tells whether an uninstalled activation's data was kept under this name.
-func (s *Store) Kept(name string) bool {
+// keptLimit bounds that file: an id and the place of a marketplace.
+const keptLimit = 64 << 10
+
+// Kept tells whether an uninstalled activation's data was kept under this name, and what for: the text that Remove was
+// given.
+func (s *Store) Kept(name string) (keptFor string, ok bool) {
 	root, err := s.find(stateDir, name)
 	if err != nil {
-		return false
+		return "", false
 	}
-	defer root.Close()
-	return isKept(root)
+	root.Close()
+	data, err := s.keptMark(name)
+	return string(data), err == nil
 }
 
-func isKept(root *os.Root) bool {
-	fi, err := root.Lstat(keptMark)
-	return err == nil && fi.Mode().IsRegular()
+func (s *Store) keptMark(name string) ([]byte, error) {
+	dir, err := s.top(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	return atomicfile.Read(filepath.Join(dir, keptPrefix+name), keptLimit)
 }
 
 // keep marks the data of an activation. No data is nothing to keep.
-func (s *Store) keep(name string) error {
+func (s *Store) keep(name, keptFor string) error {
 	root, err := s.find(stateDir, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -42,18 +50,34 @@ func (s *Store) keep(name string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	f, err := root.OpenFile(keptMark, os.O_WRONLY|os.O_CREATE, filePrivate)
+	root.Close()
+	dir, err := s.top(stateDir)
 	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(dir, keptPrefix+name), []byte(keptFor), filePrivate)
+}
+
+// unkeep takes the mark away.
+func (s *Store) unkeep(name string) error {
+	root, err := s.find(stateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(keptPrefix + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cause(err)
 	}
-	return f.Close()
+	return nil
 }
 
 // Abandon removes the data that a first install left which was given up. Data that a
 // person kept before stays. Hold the activation's LockName; it must have no record.
 func (s *Store) Abandon(ctx context.Context, name string) error {
-	if manifest.ValidID(name) != nil || s.Kept(name) {
+	if _, kept := s.Kept(name); kept || manifest.ValidID(name) != nil {
 		return nil
 	}
 	unlock, err := s.lockStore(ctx)

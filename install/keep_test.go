@@ -16,7 +16,10 @@ func TestUnnamedState(t *testing.T) {
 	for _, name := range []string{"left", "kept", "busy"} {
 		write(t, filepath.Join(home, "state", name, "home/token"), "x")
 	}
-	if _, err := s.Remove(context.Background(), "kept", true); err != nil {
+	for _, planted := range []string{".kept", ".kept-left", "home/.kept-left"} { // the connector can write there
+		write(t, filepath.Join(home, "state/left", planted), "x")
+	}
+	if _, err := s.Remove(context.Background(), "kept", "mail from here"); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := s.LockName(context.Background(), "busy", nil)
@@ -29,12 +32,19 @@ func TestUnnamedState(t *testing.T) {
 	unlock()
 	absent(t, filepath.Join(home, "state/busy"))
 	check(t, s.Abandon(context.Background(), "kept"))
-	if !s.Kept("kept") || s.Kept("left") {
-		t.Error("kept data is not known as kept")
+	if what, ok := s.Kept("kept"); !ok || what != "mail from here" {
+		t.Errorf("kept data is known as %q, %v", what, ok)
+	}
+	if _, ok := s.Kept("left"); ok {
+		t.Error("what was left is taken for kept")
 	}
 	if _, err := os.Stat(filepath.Join(home, "state/kept/home/token")); err != nil {
 		t.Error(err)
 	}
+	if _, err := s.Remove(context.Background(), "kept", ""); err != nil {
+		t.Error(err)
+	}
+	absent(t, filepath.Join(home, "state/.kept-kept"))
 }
 
 // Heal brings back what a connector did to its shipped files and leaves its own; a

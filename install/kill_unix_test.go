@@ -241,7 +241,7 @@ func TestKilledWhileRemoving(t *testing.T) {
 	run := func(home string, step func(string)) error {
 		s := Open(home)
 		s.step = step
-		if _, err := s.Remove(context.Background(), "work", false); err != nil {
+		if _, err := s.Remove(context.Background(), "work", ""); err != nil {
 			return err
 		}
 		_, err := s.Sweep(context.Background(), nil)

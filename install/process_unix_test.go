@@ -186,7 +186,7 @@ func cycle(home string) error {
 	if _, err := s.Sweep(context.Background(), map[string][]Ref{"work": {v2().ref()}}); err != nil {
 		return err
 	}
-	if _, err := s.Remove(context.Background(), "work", false); err != nil {
+	if _, err := s.Remove(context.Background(), "work", ""); err != nil {
 		return err
 	}
 	_, err := s.Sweep(context.Background(), nil)

@@ -242,9 +242,8 @@ func (w *sweep) state(parent *os.Root, name string) {
 	for _, d := range durable {
 		w.temps(root, d)
 	}
-	kept := isKept(root)
 	root.Close()
-	if !used && !kept {
+	if _, kept := w.store.Kept(name); !used && !kept {
 		w.remove(parent, stateDir, name)
 	}
 }
@@ -264,11 +263,11 @@ func (w *sweep) working(name string) bool {
 	return false
 }
 
-// Remove takes an activation's folders away: work/<name>, and state/<name> unless
-// keepData. It says what it removed, as paths below the home; what is not there is
+// Remove takes an activation's folders away: work/<name>, and state/<name> where keepFor
+// is "", else that is what the data is kept for. It says what it removed, as paths below the home; what is not there is
 // fine. Version folders stay until a Sweep finds that no record names them. Hold the
 // activation's LockName and remove its record first.
-func (s *Store) Remove(ctx context.Context, name string, keepData bool) ([]string, error) {
+func (s *Store) Remove(ctx context.Context, name, keepFor string) ([]string, error) {
 	if err := manifest.ValidID(name); err != nil {
 		return nil, fmt.Errorf("removing the folders of %q: %w", name, err)
 	}
@@ -278,11 +277,13 @@ func (s *Store) Remove(ctx context.Context, name string, keepData bool) ([]strin
 	}
 	defer unlock()
 	tops := []string{workDir, stateDir}
-	if keepData {
+	if keepFor != "" {
 		tops = tops[:1]
-		if err := s.keep(name); err != nil {
+		if err := s.keep(name, keepFor); err != nil {
 			return nil, fmt.Errorf("keeping the data of %q: %w", name, err)
 		}
+	} else if err := s.unkeep(name); err != nil {
+		return nil, fmt.Errorf("removing the folders of %q: %w", name, err)
 	}
 	var removed []string
 	for _, top := range tops {

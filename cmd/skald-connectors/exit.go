@@ -175,6 +175,7 @@ func usageCode(err error) (int, string, bool) {
 		unfilled *activate.UnfilledError
 		nothing  *activate.NothingGivenError
 		taken    *activate.TakenError
+		kept     *activate.KeptError
 		name     *activate.NameError
 		unsup    *activate.UnsupportedError
 		grant    *activate.GrantError
@@ -182,6 +183,8 @@ func usageCode(err error) (int, string, bool) {
 		stale    *activate.StaleError
 	)
 	switch {
+	case errors.As(err, &kept):
+		return exitUsage, fmt.Sprintf("install it under another name with --as, or remove the folder state/%s of the home", kept.Name), true
 	case errors.As(err, &usage):
 		if usage.command == "" {
 			return exitUsage, "", true
