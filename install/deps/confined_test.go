@@ -52,14 +52,16 @@ func npmConfined(t *testing.T, box *sandbox.Sandbox) {
 	n, server := registry(t)
 	n.Require("the-token-of-the-person")
 	key := write(t, filepath.Join(w.home, ".ssh", "id"), canary)
+	client := write(t, filepath.Join(w.home, "client.key"), canary)
 	outside := filepath.Join(w.home, "dropped")
 	n.Add("dropper", "1.0.0", map[string]any{"scripts": map[string]any{"postinstall": "node drop.js"}}, map[string]string{
 		"drop.js": `const fs = require('fs'); let seen = 'nothing';
-try { seen = fs.readFileSync(` + jsString(key) + `, 'utf8') } catch {}
+for (const file of [` + jsString(key) + `, ` + jsString(client) + `]) try { seen = fs.readFileSync(file, 'utf8') } catch {}
 try { fs.writeFileSync(` + jsString(outside) + `, 'x') } catch {}
 fs.writeFileSync('seen', seen)`})
 	host := strings.TrimPrefix(server.URL, "http:")
-	w.environ = []string{"npm_config_registry=" + server.URL + "/", "npm_config_" + host + "/:_authToken=the-token-of-the-person"}
+	w.environ = []string{"npm_config_registry=" + server.URL + "/", "npm_config_" + host + "/:_authToken=the-token-of-the-person",
+		"npm_config_" + host + "/:certfile=" + client, "npm_config_" + host + "/:keyfile=" + client}
 	res, err := w.install(readOne(t, npmInput(`{"dependencies":{"dropper":"1.0.0"}}`, "")), func(o *Options) { o.AllowScripts = true })
 	if err != nil {
 		t.Fatal(err, tailOf(err))

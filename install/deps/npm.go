@@ -158,6 +158,7 @@ func (b *build) runNPM(ctx context.Context, download bool, args ...string) error
 		}
 	} else {
 		settings = t.npm.open().rc()
+		policy.Read = slices.DeleteFunc(policy.Read, func(file string) bool { return slices.Contains(t.npm.keys(), file) })
 		policy.Network = sandbox.Network{All: !b.o.Offline} // what the person allowed: scripts fetch prebuilt binaries
 	}
 	if b.o.Offline {

@@ -223,6 +223,17 @@ func (n npmSettings) open() npmSettings {
 	})}
 }
 
+// keys are the files that sign in at a registry.
+func (n npmSettings) keys() []string {
+	var list []string
+	for _, s := range n.lines {
+		if _, _, ok := splitCredential(s.key); ok && slices.Contains(n.files, s.value) {
+			list = append(list, s.value)
+		}
+	}
+	return list
+}
+
 // quoteNPM keeps npm from reading a comment or a list in a value.
 func quoteNPM(s string) string {
 	if strings.ContainsAny(s, ";#\"'\\=[]\n ") {

@@ -201,6 +201,7 @@ func symptoms(e Ecosystem) []symptom {
 	if e == Pip {
 		return []symptom{
 			{regexp.MustCompile(`No space left on device|Disk quota exceeded`), NoSpace},
+			{regexp.MustCompile(`trying to install outside`), Unsafe},
 			{regexp.MustCompile(`DO NOT MATCH THE HASHES|Got +[0-9a-f]{64}`), Mismatch},
 			{regexp.MustCompile(`Hashes are required|--require-hashes mode, all requirements`), Unhashed},
 			{regexp.MustCompile(`\b40[13] Client Error|Unauthorized|User for .*:`), Denied},

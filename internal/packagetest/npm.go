@@ -73,6 +73,14 @@ func (n *NPM) Add(name, version string, manifest map[string]any, files map[strin
 	n.packages[name][version] = release{manifest: m, archive: archive(all)}
 }
 
+// AddArchive publishes one version whose archive is exactly data.
+func (n *NPM) AddArchive(name, version string, manifest map[string]any, data []byte) {
+	n.Add(name, version, manifest, nil)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.packages[name][version] = release{manifest: n.packages[name][version].manifest, archive: data}
+}
+
 func archive(files map[string]string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
