@@ -39,7 +39,7 @@ func (t *Terminal) askOne(ctx context.Context, title, body string, e *entry) err
 		}
 		for _, o := range e.options {
 			if o.Value == e.value {
-				s.println(Clean(title) + " " + o.Label)
+				s.println(s.t.fitted(Clean(title) + " " + o.Label))
 			}
 		}
 		return nil

@@ -27,7 +27,7 @@ func (t *Terminal) Pick(ctx context.Context, title string, options []Option) ([]
 		if err := s.form(ctx, "", []*entry{e}); err != nil {
 			return err
 		}
-		s.println(Clean(title) + " " + e.pickedLabels())
+		s.println(s.t.fitted(Clean(title) + " " + e.pickedLabels()))
 		return nil
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/muesli/cancelreader"
 	"golang.org/x/term"
 )
@@ -147,6 +148,14 @@ func (s *session) write(text string) { _, _ = s.t.Out.WriteString(text) }
 // println writes lines in raw mode, where a line end alone does not return to the left.
 func (s *session) println(text string) {
 	s.write(strings.ReplaceAll(text, "\n", "\r\n") + "\r\n")
+}
+
+// fitted breaks what stays on the screen between words.
+func (t *Terminal) fitted(text string) string {
+	if w, _ := t.size(); w > 0 {
+		return lipgloss.Wrap(text, w-1, " ")
+	}
+	return text
 }
 
 // size is the size of the terminal in cells, 0 by 0 when it is not known.
