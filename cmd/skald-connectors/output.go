@@ -259,8 +259,8 @@ func (p *progress) line(s string) {
 	fmt.Fprintln(p.w, s)
 }
 
-// busy shows how long something takes that has a limit, on a terminal, until
-// stop is called.
+// busy shows how long something takes, and its limit where it has one (0 = none),
+// on a terminal, until stop is called.
 func (a *app) busy(what string, limit time.Duration) (stop func()) {
 	p := a.progress
 	if p == nil || !p.live {
@@ -279,7 +279,10 @@ func (a *app) busy(what string, limit time.Duration) (stop func()) {
 			case <-tick.C:
 				p.mu.Lock()
 				p.erase()
-				fmt.Fprintf(p.w, "%s: %d s of at most %d s", what, int(time.Since(began).Seconds()), int(limit.Seconds()))
+				fmt.Fprintf(p.w, "%s: %d s", what, int(time.Since(began).Seconds()))
+				if limit > 0 {
+					fmt.Fprintf(p.w, " of at most %d s", int(limit.Seconds()))
+				}
 				p.shown = true
 				p.mu.Unlock()
 			}

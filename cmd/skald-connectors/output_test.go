@@ -39,16 +39,17 @@ func TestProgressNeverGoesBack(t *testing.T) {
 
 func TestWrapLines(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
-		{"prose", "note: clients will start it", "note: clients will\nstart it"},
+		{"prose", "note: clients will start it now", "note: clients will start\nit now"},
 		{"fits", "a  b   c", "a  b   c"},
-		{"list", "  1. open the page there", "  1. open the page\n     there"},
-		{"column", "  -q    say only the errors", "  -q    say only the\n        errors"},
-		{"indented", "    say only what went wrong", "    say only what\n    went wrong"},
+		{"list", "  1. open the page which is there", "  1. open the page which\n     is there"},
+		{"column", "  -q  say only what was wrong", "  -q  say only what was\n      wrong"},
+		{"no room", "  --paste      say only what was wrong", "  --paste say only what\n  was wrong"},
+		{"indented", "    say only what went quite wrong", "    say only what went\n    quite wrong"},
 		{"long word", "reading /a/very/long/path/that/no/line/holds: gone", "reading\n/a/very/long/path/that/no/line/holds:\ngone"},
 		{"lines", "one\n\ntwo", "one\n\ntwo"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := wrapLines(c.in, 20); got != c.want {
+			if got := wrapLines(c.in, 25); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

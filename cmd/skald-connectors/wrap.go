@@ -25,6 +25,10 @@ func (a *app) line(format string, args ...any) {
 	fmt.Fprintln(a.stdout, a.wrappedFor(a.stdout, form.Clean(fmt.Sprintf(format, args...))))
 }
 
+// leastColumn is how narrow a last column may get; below that its text stands
+// under the whole line.
+const leastColumn = 18
+
 // hangs is what the further lines of a broken line stand under: the text of a
 // list's item, or the last column of a table.
 var hangs = regexp.MustCompile(`^( *(?:\d+\. |- |# )|.*\S {2,})\S`)
@@ -44,7 +48,7 @@ func wrapLine(line string, width int) string {
 	head := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	indent := head
 	if m := hangs.FindStringSubmatch(line); m != nil {
-		if n := len([]rune(m[1])); n <= width/2 {
+		if n := len([]rune(m[1])); width-n >= leastColumn {
 			head, indent = m[1], strings.Repeat(" ", n)
 		}
 	}
