@@ -285,6 +285,8 @@ func (a *app) printRecord(k *about, rec *record.Record) {
 		row("verified", "%s: %s", age(a.hooks.now(), v.When), v.Message)
 	case v.Ran:
 		row("verified", "FAILED %s: %s", age(a.hooks.now(), v.When), v.Message)
+	case v.Message == "":
+		row("verified", "no")
 	default:
 		row("verified", "no: %s", v.Message)
 	}

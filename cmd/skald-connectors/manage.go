@@ -73,7 +73,7 @@ func (a *app) configure(ctx context.Context, o *configureOptions) error {
 		return a.printJSON(rec)
 	}
 	fmt.Fprintf(a.stdout, "%s has new settings; it is %s.\n", rec.Name, rec.AuthState)
-	fmt.Fprintf(a.stdout, "  sandbox  %s\n", rec.Sandbox.Enforced)
+	a.line("  sandbox  %s", rec.Sandbox.Enforced)
 	return nil
 }
 

@@ -232,7 +232,7 @@ func (s *shops) lookup(name string) (*shop, manifest.Entry, error) {
 		if slices.Contains(s.closed, market) {
 			return nil, manifest.Entry{}, &exitError{exitFailed, fmt.Errorf("the marketplace %q cannot be read", market)}
 		}
-		return nil, manifest.Entry{}, withHint(usagef("there is no marketplace %q", market), "see %s marketplace list", program)
+		return nil, manifest.Entry{}, withHint(&exitError{exitNotFound, fmt.Errorf("there is no marketplace %q", market)}, "see %s marketplace list", program)
 	}
 	var found []*shop
 	var missing error

@@ -317,7 +317,7 @@ func (a *app) removeMarket(name string) error {
 	}
 	p, ok := listed.named(name)
 	if !ok {
-		return &exitError{exitNotFound, withHint(fmt.Errorf("there is no marketplace %q", name), "see %s marketplace list", program)}
+		return withHint(&exitError{exitNotFound, fmt.Errorf("there is no marketplace %q", name)}, "see %s marketplace list", program)
 	}
 	listed.Listed = slices.DeleteFunc(listed.Listed, func(m marketEntry) bool { return m.Name == name })
 	if p.Location == publicMarketplace {

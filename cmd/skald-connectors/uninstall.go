@@ -34,7 +34,7 @@ func (a *app) uninstallCommand() *cobra.Command {
 			"--all does so for every one. --all --purge then removes everything else of this program,\n" +
 			"caches, marketplaces, keys and settings, looks whether anything is left, and says so.",
 		Example: "  skald-connectors uninstall email\n  skald-connectors uninstall email --keep-data\n  skald-connectors uninstall --all --purge",
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.purge && !o.all:
 				return usagef("--purge removes everything; say --all with it")
@@ -43,7 +43,7 @@ func (a *app) uninstallCommand() *cobra.Command {
 			case o.all && len(args) > 0:
 				return usagef("--all removes every connector, and one is named")
 			case !o.all && len(args) != 1:
-				return usagef("uninstall takes NAME, or --all; given: %d", len(args))
+				return &usageError{fmt.Sprintf("uninstall takes NAME, or --all; given: %d", len(args)), cmd.CommandPath()}
 			}
 			return nil
 		},
@@ -154,7 +154,11 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 	}
 	question := fmt.Sprintf("Remove %s, their settings and their secrets?", plural(len(listed), "connector", "connectors"))
 	if o.purge {
-		question = fmt.Sprintf("Remove %s and everything else of this program below %s?", plural(len(listed), "connector", "connectors"), form.Clean(act.Home))
+		what := "everything of this program"
+		if n := len(listed); n > 0 {
+			what = plural(n, "connector", "connectors") + " and everything else of this program"
+		}
+		question = fmt.Sprintf("Remove %s below %s?", what, form.Clean(act.Home))
 	}
 	if o.purge && !o.yes && a.terminal() == nil {
 		return withHint(usagef("--purge removes everything of this program, and nobody can be asked"), "agree to it with --yes")
@@ -299,7 +303,7 @@ func (r *removal) report(a *app, total int) error {
 }
 
 func (p *proof) print(a *app) {
-	row := func(label, text string) { fmt.Fprintf(a.stdout, "  %-8s %s\n", label, form.Clean(text)) }
+	row := func(label, text string) { a.line("  %-8s %s", label, text) }
 	none := func(list []string, empty string) string {
 		if len(list) == 0 {
 			return empty
