@@ -112,6 +112,7 @@ func (a *app) apply(ctx context.Context, o *applyOptions) error {
 		return err
 	}
 	a.startProgress()
+	defer dropAdopted(act, want)
 	steps := make([]*applyStep, len(want.Activations))
 	for i, m := range want.Activations {
 		if steps[i] = a.planMember(ctx, act, m, o, secrets[m.Name]); ctx.Err() != nil {

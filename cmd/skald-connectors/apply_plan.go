@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -241,4 +242,13 @@ func (a *app) bundleFor(ctx context.Context, home, file, connector string, o *ap
 // setValue is a setting of a set, which is no secret.
 func setValue(value string) activate.Given {
 	return activate.Given{Value: keystore.NewSecret(value), Source: "the set", Public: true}
+}
+
+// dropAdopted takes away what was written down of adopted connectors that are not installed after all.
+func dropAdopted(act *activate.Activator, want *set) {
+	for _, m := range want.Activations {
+		if m.Manifest != "" && !act.Records().Taken(m.Name) {
+			_ = os.RemoveAll(adoptedDir(act.Home, m.Name)) // what stays, the next one removes
+		}
+	}
 }
