@@ -10,6 +10,7 @@ BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 FUZZTIME ?= 5000x
 PKGS     ?= ./...
 TESTFLAGS ?=
+NORACE   := TestTooLong|TestKeysOfTheMinisignProgram
 SYSTEMS  := linux windows darwin
 
 # Without this each end of a process of a race build takes a second, and the tests start very many.
@@ -65,14 +66,16 @@ catalog: build ## the committed index of the built-in marketplace is what its tr
 	$(BIN) catalog compile connectors --verify
 
 # A test that needs a real tool (a keyring daemon, bubblewrap, a mail server, node) skips where the tool is missing.
+# What the race detector makes too slow runs without it first: NORACE.
 # Here nothing of that kind may be missing: SKALD_TEST_REQUIRE=1 tells the helpers that skip to fail instead, and, for
 # those that do not ask, every skip left in the log fails the target, unless it is about the user (root), the system,
 # or a helper that is a test only as a child of another.
 integration: ## all tests with the race detector and the real tools, none skipped
 	@mkdir -p bin; bad=0; \
+	SKALD_TEST_REQUIRE=1 $(MAKE) --no-print-directory test PKGS='./launch ./catalog' TESTFLAGS='-count=1 -run "$(NORACE)"' || bad=1; \
 	SKALD_TEST_REQUIRE=1 $(MAKE) --no-print-directory test TESTFLAGS='-race -count=1 -v -timeout 40m' 2>&1 | tee bin/integration.log | grep -Ev '^(=== |PASS$$)|^ *--- PASS' || bad=1; \
 	awk '/_test\.go:[0-9]+: / { why = $$0 } \
-		/--- SKIP/ && !/SKIP: Fuzz/ && why !~ /root|[Ww]indows|darwin|platform|-short|only as a child/ { print; print why; n++ } \
+		/--- SKIP/ && !/SKIP: Fuzz/ && why !~ /root|[Ww]indows|darwin|platform|-short|race detector|only as a child/ { print; print why; n++ } \
 		END { if (n) print "skipped, " n " in all; install what they need (.ci/run has the list)"; exit n > 0 }' bin/integration.log || bad=1; \
 	exit $$bad
 

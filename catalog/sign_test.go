@@ -189,6 +189,9 @@ func TestSignRefuses(t *testing.T) {
 
 // A key with a password goes to the minisign program and back. Each derivation takes a second and 1 GiB.
 func TestKeysOfTheMinisignProgram(t *testing.T) {
+	if raced {
+		t.Skip("derives keys for minutes; the run without the race detector has it")
+	}
 	if testing.Short() {
 		t.Skip("takes seconds and 1 GiB of memory")
 	}
