@@ -18,7 +18,7 @@ const (
 func (t *turn) refuse(f effect) {
 	code, message, data := t.refusal(f)
 	t.toClient = appendError(t.toClient, t.id, code, message, data)
-	if t.method == toolsCall && t.flaw == "" {
+	if t.method == toolsCall { // known where nothing is wrong with the message itself
 		t.refusedCall(data)
 	}
 }

@@ -14,8 +14,8 @@ package launch
 //	└────────── park (from fresh, shaking, waking, open) ◄────────┤
 //	                               ▼                              │ the client's
 //	                            closing ◄── all answered, or ── draining  input ends,
-//	                               │        no answer for 3 s     requests wait
-//	                               ▼
+//	                               │        no answer for 3 s,    requests wait
+//	                               ▼        or park
 //	                             over
 //
 // Not drawn: the client's end, a stop, a stall, a line that is too long and
@@ -328,8 +328,11 @@ func stepOutside(s state, e event) (state, effects) {
 		return s, do(takeUpstream)
 	case e.kind == wakeUp:
 		return s, do(refuseUpstream)
-	case s.phase == parked || s.phase == draining || s.phase == closing:
+	case s.phase == parked || s.phase == closing:
 		return s, effects{}
+	case s.phase == draining: // nobody is left to sign in for: what waits is told why it gets no answer
+		s.phase = closing
+		return s, do(failWaitingAuth, stopUpstream)
 	}
 	shown := s.phase == open
 	s.greeted = s.greeted || s.phase == shaking // its initialize is answered as a parked one

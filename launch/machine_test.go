@@ -101,7 +101,7 @@ func TestStep(t *testing.T) {
 		{greeted(draining), event{kind: statusAnswered}, greeted(closing), do(stopUpstream)},
 		{greeted(draining), event{kind: statusAnswered, waiting: 1}, greeted(draining), effects{}},
 		{greeted(draining), event{kind: drainTimeout}, greeted(closing), do(stopUpstream)},
-		{greeted(draining), event{kind: parkNow}, greeted(draining), effects{}},
+		{greeted(draining), event{kind: parkNow}, greeted(closing), do(failWaitingAuth, stopUpstream)},
 		{greeted(draining), event{kind: upstreamEnd}, state{phase: over, greeted: true, cause: UpstreamEnded}, do(failWaiting, finish)},
 		{greeted(closing), event{kind: clientRequest}, greeted(closing), do(refuseEnding)},
 		{greeted(closing), event{kind: clientNotification}, greeted(closing), do(drop)},
