@@ -74,7 +74,11 @@ func (a *app) showParticulars(err error) {
 	var (
 		refused *activate.RefusedError
 		probe   *activate.ProbeError
+		lost    *lostError
 	)
+	if errors.As(err, &lost) && len(lost.tail) > 0 {
+		fmt.Fprintf(a.stderr, "the last lines that it wrote:\n%s\n", indent(strings.Join(lost.tail, "\n")))
+	}
 	if a.verbose && errors.As(err, &refused) && refused.Outcome.Details != "" {
 		fmt.Fprintln(a.stderr, indent(refused.Outcome.Details))
 	}

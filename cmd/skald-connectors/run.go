@@ -158,7 +158,11 @@ func (s *served) ended(ctx context.Context, out launch.Outcome) error {
 	if s.up != nil && s.up.process != nil && out.Cause == launch.UpstreamEnded {
 		reason += " (" + endOf(s.up.process.Wait()) + ")"
 	}
-	return &exitError{exitConnector, fmt.Errorf("%s: %s", s.name, reason)}
+	err := &exitError{exitConnector, fmt.Errorf("%s: %s", s.name, reason)}
+	if out.Cause == launch.RestartClient {
+		return withHint(err, "restart the client, so that it begins a new session")
+	}
+	return err
 }
 
 func endOf(r sandbox.Result) string {
