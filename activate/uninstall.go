@@ -81,8 +81,8 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 func (a *Activator) removeJournals(name string) (had bool) {
 	log, calls := a.JournalPaths(name)
 	for _, path := range []string{log, calls} {
-		for _, end := range []string{"", ".1", ".2", ".held", ".lock"} {
-			if os.Remove(path+end) == nil && end != ".lock" && end != ".held" {
+		for _, end := range []string{"", ".1", ".2", ".held", ".held.lock", ".lock"} {
+			if os.Remove(path+end) == nil && end != ".lock" && end != ".held" && end != ".held.lock" {
 				had = true
 			}
 		}

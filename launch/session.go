@@ -56,9 +56,10 @@ type Options struct {
 	// nil: nobody.
 	SignedOut func()
 	// Held is told which tools are held back, by name with the digest of the
-	// definition that was seen ("" where it has none), after the first look at
-	// the tools and whenever it changes. It must not wait for anything; nil: nobody.
-	Held  func(map[string]string)
+	// definition that was seen ("" where it has none). whole: the list of tools was
+	// seen to its end; else only a part of it, and there is more than was told
+	// before. It must not wait for anything; nil: nobody.
+	Held  func(held map[string]string, whole bool)
 	Now   func() time.Time
 	Clean func(string) string // makes foreign text safe for a terminal, on one line
 }

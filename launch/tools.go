@@ -26,11 +26,11 @@ type toolbox struct {
 	changed map[string]bool   // seen with another definition than the accepted one
 	told    map[string]bool   // on the log
 	back    map[string]string // held back, with the digest of what was seen
-	known   map[string]string // what Options.Held was told; nil: nothing yet
+	known   map[string]string // what Options.Held was told
 }
 
 func (b *toolbox) set(g Grant) {
-	b.grant, b.allow, b.deny, b.changed = g, nil, map[string]bool{}, map[string]bool{}
+	b.grant, b.allow, b.deny, b.changed, b.back = g, nil, map[string]bool{}, map[string]bool{}, map[string]string{}
 	if b.told == nil {
 		b.told = map[string]bool{}
 	}
@@ -65,9 +65,6 @@ func (b *toolbox) see(def tooldef.Tool, bad bool) verdict {
 	}
 	if bad || b.grant.Accepted[def.Name] != def.Digest {
 		b.changed[def.Name] = true
-		if b.back == nil {
-			b.back = map[string]string{}
-		}
 		if len(b.back) < maxCancelled {
 			b.back[def.Name] = def.Digest
 		}
@@ -78,15 +75,14 @@ func (b *toolbox) see(def tooldef.Tool, bad bool) verdict {
 	return granted
 }
 
-// tellBack tells what is held back, when it is not what was told last.
-func (b *toolbox) tellBack(to func(map[string]string)) {
-	if to == nil || b.known != nil && maps.Equal(b.known, b.back) {
+// tellBack tells what is held back: at the end of a list, since another session may
+// have told something else meanwhile, and before it when there is more than was told last.
+func (b *toolbox) tellBack(to func(map[string]string, bool), whole bool) {
+	if to == nil || !whole && maps.Equal(b.known, b.back) {
 		return
 	}
-	if b.known = maps.Clone(b.back); b.known == nil {
-		b.known = map[string]string{}
-	}
-	to(maps.Clone(b.known))
+	b.known = maps.Clone(b.back)
+	to(maps.Clone(b.back), whole)
 }
 
 // answer is what the launcher makes of an answer of the upstream's.
@@ -147,7 +143,7 @@ func (s *Session) readTools(line []byte) (page toolPage, ok bool) {
 	}
 	page.text = append(page.text, line[list.End-1:]...)
 	s.tellHeld(page.held)
-	s.tools.tellBack(s.o.Held)
+	s.tools.tellBack(s.o.Held, page.cursor == "")
 	return page, true
 }
 

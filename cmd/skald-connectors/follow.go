@@ -180,10 +180,17 @@ func (s *served) adjust(rec *record.Record) {
 	}
 }
 
-// keepHeld writes down what is held back; the log has it too, so a full disk is
-// told there and keeps nobody from working.
+// keepHeld writes down what is held back, unless another version was put in place. The
+// log has it too, so a full disk is told there and keeps nobody from working.
 func (s *served) keepHeld() {
-	if err := s.held.flush(); err != nil {
+	err := s.held.flush(func() string {
+		rec, err := s.act.Records().Read(s.name)
+		if err != nil || rec.Digest != s.start.Record.Digest {
+			return ""
+		}
+		return rec.Digest
+	})
+	if err != nil {
 		s.noteLine("%v", err)
 	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
@@ -15,72 +17,116 @@ import (
 // What a session held back is kept in calls/NAME.jsonl.held, so that list and
 // doctor can tell without starting anything:
 //
-//	{"format":1,"held":{"TOOL":"DIGEST"}}
+//	{"format":1,"version":"DIGEST OF THE VERSION FOLDER","held":{"TOOL":"DIGEST"}}
 //
-// It is what the last session saw, and no more: a tool counts as held while the
-// record does not have that digest, so accepting it needs no second writer, and a
-// file that cannot be read or written is as good as none.
+// Of several sessions, the one that saw the whole list of tools last is right; one that
+// saw a part of it only adds to what is there. What was seen of another version than the
+// record's says nothing. A tool counts as held while the record does not have that
+// digest, so accepting it needs no second writer, and a file that cannot be read or
+// written is as good as none.
 type heldFile struct {
-	Format int               `json:"format"`
-	Held   map[string]string `json:"held"`
+	Format  int               `json:"format"`
+	Version string            `json:"version"`
+	Held    map[string]string `json:"held"`
 }
 
 // heldLimit bounds the file: the most tools of a connector, with long names.
 const heldLimit = 4 << 20
+
+// heldWait bounds the wait for another session that writes the file.
+const heldWait = time.Second
 
 func heldPath(home, name string) string {
 	_, calls := (&activate.Activator{Home: home}).JournalPaths(name)
 	return calls + ".held"
 }
 
-// heldNow names the tools of an activation that its last session held back and
-// that are not accepted since.
+// heldNow names the tools of an activation that are held back and that are not accepted
+// since.
 func heldNow(home string, r *record.Record) []string {
-	data, err := atomicfile.Read(heldPath(home, r.Name), heldLimit)
-	var file heldFile
-	if err != nil || json.Unmarshal(data, &file) != nil || file.Format != 1 {
-		return nil
-	}
+	held, _ := readHeld(heldPath(home, r.Name), r.Digest)
 	for _, t := range r.Tools {
-		if digest, has := file.Held[t.Name]; has && digest == t.Digest {
-			delete(file.Held, t.Name)
+		if digest, has := held[t.Name]; has && digest == t.Digest {
+			delete(held, t.Name)
 		}
 	}
-	return slices.Sorted(maps.Keys(file.Held))
+	return slices.Sorted(maps.Keys(held))
+}
+
+// readHeld gives what is noted of a version; ok is false when nothing is.
+func readHeld(path, version string) (held map[string]string, ok bool) {
+	data, err := atomicfile.Read(path, heldLimit)
+	var file heldFile
+	if err != nil || json.Unmarshal(data, &file) != nil || file.Format != 1 || file.Version != version {
+		return nil, false
+	}
+	return file.Held, true
 }
 
 // heldKeeper writes what a session holds back, away from the session.
 type heldKeeper struct {
 	path string
 	mu   sync.Mutex
-	next *heldFile // not written yet
+	next *seenTools // not written yet
 }
 
-func (k *heldKeeper) set(held map[string]string) {
+// seenTools is one look: what was held back, and whether all tools were seen.
+type seenTools struct {
+	held  map[string]string
+	whole bool
+}
+
+func (k *heldKeeper) set(held map[string]string, whole bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.next = &heldFile{1, held}
+	seen := &seenTools{held, whole}
+	if k.next != nil && !whole {
+		seen = &seenTools{seen.added(k.next.held), k.next.whole}
+	}
+	k.next = seen
 }
 
-// flush writes what there is to write, where it is not what is there.
-func (k *heldKeeper) flush() error {
+// flush writes what there is to write, where it is not what is there. of says which
+// version was seen, "" = none that counts any more.
+func (k *heldKeeper) flush(of func() string) error {
 	k.mu.Lock()
-	file := k.next
+	seen := k.next
 	k.next = nil
 	k.mu.Unlock()
-	if file == nil {
+	if seen == nil {
 		return nil
 	}
-	data, err := json.Marshal(file)
+	version := of()
+	if version == "" {
+		return nil
+	}
+	if old, ok := readHeld(k.path, version); maps.Equal(old, seen.added(old)) && (ok || len(seen.held) == 0) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), heldWait)
+	defer cancel()
+	unlock, err := atomicfile.Lock(ctx, k.path+".lock", nil)
+	if err == nil {
+		defer unlock()
+		old, _ := readHeld(k.path, version)
+		var data []byte
+		if data, err = json.Marshal(heldFile{1, version, seen.added(old)}); err == nil {
+			err = atomicfile.Write(k.path, data, 0o600)
+		}
+	}
 	if err != nil {
-		return err
-	}
-	old, err := atomicfile.Read(k.path, heldLimit)
-	if err == nil && string(old) == string(data) || err != nil && len(file.Held) == 0 {
-		return nil
-	}
-	if err := atomicfile.Write(k.path, data, 0o600); err != nil {
 		return fmt.Errorf("noting the tools that are held back: %w", err)
 	}
 	return nil
+}
+
+// added is what is held back after this look, when it was old before.
+func (s *seenTools) added(old map[string]string) map[string]string {
+	if s.whole {
+		return s.held
+	}
+	all := map[string]string{}
+	maps.Copy(all, old)
+	maps.Copy(all, s.held)
+	return all
 }
