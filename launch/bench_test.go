@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// The figures are ratios to an anchor that runs in the same rounds (A B A B …):
-// relay, a Go program that only copies bytes between the same processes.
+// The figures are ratios to an anchor that runs in the same rounds (A B A B …): relay,
+// a Go program that only copies bytes between the same processes. Where there is a C
+// compiler, cratio is the one to a relay in C.
 
-// peer is a started process of this binary with its pipes.
+// peer is a started process with its pipes.
 type peer struct {
 	cmd    *exec.Cmd
 	stdin  *os.File
@@ -23,15 +24,31 @@ type peer struct {
 	id     int
 }
 
-func startEcho() *peer { return start("echo") }
-
-func start(role string) *peer {
+// start starts what a client speaks to: echo, relay, c relay, or filter N.
+func start(tb testing.TB, role string) *peer {
+	tb.Helper()
+	a, err := buildAnchors()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	switch role {
+	case "echo":
+		return startProgram(exec.Command(a.echo))
+	case "relay":
+		return startProgram(exec.Command(a.relay, a.echo))
+	case "c relay":
+		return startProgram(exec.Command(a.inC, a.echo))
+	}
 	self, err := os.Executable()
 	if err != nil {
-		panic(err)
+		tb.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, echoVariable+"="+a.echo)
+	return startProgram(cmd)
+}
+
+func startProgram(cmd *exec.Cmd) *peer {
 	theirIn, stdin, err := os.Pipe()
 	if err != nil {
 		panic(err)
@@ -89,14 +106,29 @@ func (p *peer) greet() {
 	}
 }
 
+// anchoredRoles are what is measured in turns: an anchor, the filter, and where it could
+// be built a second anchor.
+func anchoredRoles(b *testing.B, secrets int) []string {
+	b.Helper()
+	a, err := buildAnchors()
+	if err != nil {
+		b.Fatal(err)
+	}
+	roles := []string{"relay", fmt.Sprintf("filter %d", secrets)}
+	if a.inC != "" {
+		roles = append(roles, "c relay")
+	}
+	return roles
+}
+
 // compare runs one job on relay and filter in turns, and reports the medians'
-// ratio; with p99 also that of the slowest hundredth.
+// ratio, also to a relay in C; with p99 also that of the slowest hundredth.
 func compare(b *testing.B, secrets int, times int, job func(p *peer)) {
 	b.Helper()
-	roles := []string{"relay", fmt.Sprintf("filter %d", secrets)}
+	roles := anchoredRoles(b, secrets)
 	var peers []*peer
 	for _, role := range roles {
-		p := start(role)
+		p := start(b, role)
 		p.greet()
 		job(p)
 		peers = append(peers, p)
@@ -122,6 +154,9 @@ func compare(b *testing.B, secrets int, times int, job func(p *peer)) {
 	b.ReportMetric(at(1, .5)/at(0, .5), "ratio")
 	b.ReportMetric(at(1, .99)/at(0, .99), "p99ratio")
 	b.ReportMetric(cpu(1)/cpu(0), "cpuratio")
+	if len(roles) > 2 {
+		b.ReportMetric(at(1, .5)/at(2, .5), "cratio")
+	}
 	b.ReportMetric(at(0, .5), "relay-ns")
 	b.ReportMetric(at(1, .5), "filter-ns")
 	b.ReportMetric(0, "ns/op")
@@ -130,12 +165,12 @@ func compare(b *testing.B, secrets int, times int, job func(p *peer)) {
 // BenchmarkStart is the time from the start of the process to the answer to
 // initialize.
 func BenchmarkStart(b *testing.B) {
-	roles := []string{"relay", "filter 10"}
+	roles := anchoredRoles(b, 10)
 	taken := make([][]float64, len(roles))
 	for b.Loop() {
 		for i, role := range roles {
 			began := time.Now()
-			p := start(role)
+			p := start(b, role)
 			p.greet()
 			taken[i] = append(taken[i], float64(time.Since(began).Nanoseconds()))
 			p.end()
@@ -144,7 +179,11 @@ func BenchmarkStart(b *testing.B) {
 	for i := range taken {
 		slices.Sort(taken[i])
 	}
-	b.ReportMetric(taken[1][len(taken[1])/2]/taken[0][len(taken[0])/2], "ratio")
+	median := func(i int) float64 { return taken[i][len(taken[i])/2] }
+	b.ReportMetric(median(1)/median(0), "ratio")
+	if len(roles) > 2 {
+		b.ReportMetric(median(1)/median(2), "cratio")
+	}
 	b.ReportMetric(0, "ns/op")
 }
 

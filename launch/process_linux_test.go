@@ -26,7 +26,7 @@ func memoryOf(tb testing.TB, pid int, name string) int {
 // TestMemoryIsFlat sends large replies through a filter in a process of its
 // own, over real pipes.
 func TestMemoryIsFlat(t *testing.T) {
-	p := start("filter 10")
+	p := start(t, "filter 10")
 	defer p.end()
 	p.greet()
 	for range 50 {
