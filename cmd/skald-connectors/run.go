@@ -34,7 +34,10 @@ const (
 // sessionLadder is how a connector ends (launcher.md section 5).
 var sessionLadder = sandbox.Ladder{Stdin: 5 * time.Second, Term: 2 * time.Second}
 
-type runOptions struct{ name, mode, transport, configDir string }
+type runOptions struct {
+	name, mode, transport, configDir string
+	configGiven                      bool
+}
 
 func (a *app) runCommand() *cobra.Command {
 	o := &runOptions{}
@@ -57,7 +60,7 @@ func (a *app) runCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.name = args[0]
+			o.name, o.configGiven = args[0], cmd.Flags().Changed("config-dir")
 			return a.serve(cmd.Context(), o)
 		},
 	}
@@ -74,7 +77,7 @@ func (o *runOptions) check() error {
 		return usagef("--mode %q: this program serves standalone only", o.mode)
 	case o.transport != "stdio":
 		return usagef("--transport %q: this program serves stdio only", o.transport)
-	case o.configDir != "" && !filepath.IsAbs(o.configDir):
+	case o.configGiven && !filepath.IsAbs(o.configDir):
 		return usagef("--config-dir %q is not an absolute path", o.configDir)
 	}
 	return nil

@@ -110,6 +110,7 @@ func TestRunRefusals(t *testing.T) {
 		{[]string{}, exitUsage, "skald-connectors: connector.internal: run takes NAME; given: 0"},
 		{[]string{"mail", "--mode", "hosted"}, exitUsage, `skald-connectors: connector.internal: --mode "hosted": this program serves standalone only`},
 		{[]string{"mail", "--config-dir", "here"}, exitUsage, `skald-connectors: connector.internal: --config-dir "here" is not an absolute path`},
+		{[]string{"mail", "--config-dir", ""}, exitUsage, `skald-connectors: connector.internal: --config-dir "" is not an absolute path`},
 		{[]string{"mail", "--nope"}, exitUsage, "skald-connectors: connector.internal: unknown flag: --nope; see skald-connectors run --help"},
 	} {
 		p.refused(c.code, c.want, c.args...)
@@ -119,6 +120,23 @@ func TestRunRefusals(t *testing.T) {
 	p.do("verify", "mail") // repairs it
 	appendTo(t, versions[0], "#")
 	p.refused(exitUsage, `skald-connectors: connector.changed: `, "mail")
+}
+
+// TestRunOptionalKey: an API key that may be left out never parks.
+func TestRunOptionalKey(t *testing.T) {
+	p := newPlace(t)
+	p.env = append(p.env, "SKALD_CONNECTORS_INDEX="+hostileMarket(t, shipped{id: "free", change: func(m map[string]any) {
+		m["auth"] = map[string]any{"type": "api_key", "delivery": "env", "param": "FREE_KEY"}
+		m["env"] = []any{map[string]any{"name": "FREE_KEY", "label": "Key", "required": false, "secret": true}}
+	}}))
+	p.do("install", "free", "--yes")
+	s := p.run("free")
+	s.greet()
+	s.expect(s.ask("tools/call", `{"name":"echo","arguments":{"text":"hi"}}`), `"text": "hi"`)
+	_ = s.in.Close()
+	if code := s.end(); code != exitDone {
+		t.Errorf("exit %d: %s", code, s.errs.String())
+	}
 }
 
 // refused runs until the end and wants its code and its one line.
