@@ -87,10 +87,20 @@ func (a *app) openSession(ctx context.Context, home, name string) (*ownClient, e
 		err = c.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	}
 	if err != nil {
+		err = c.failed(name, err)
 		c.close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// failed is for an answer that was not to be an error: why the launcher gave it stands
+// in its last words.
+func (c *ownClient) failed(name string, err error) error {
+	if refused, is := errors.AsType[*rpcError](err); is {
+		return c.lost(name, refused)
+	}
+	return err
 }
 
 func (c *ownClient) send(msg any) error {
@@ -139,7 +149,8 @@ func (c *ownClient) lost(name string, cause error) error {
 	if end.Signal != "" {
 		e.code = -1
 	}
-	if errors.Is(cause, io.EOF) && len(e.tail) > 0 {
+	_, answered := errors.AsType[*rpcError](cause)
+	if (errors.Is(cause, io.EOF) || answered && end.Code > 0) && len(e.tail) > 0 {
 		e.err = errors.New(strings.TrimPrefix(e.tail[len(e.tail)-1], program+": ")) // the one line that says why
 		e.tail = e.tail[:len(e.tail)-1]
 	}

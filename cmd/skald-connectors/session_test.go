@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,6 +137,34 @@ func TestRunOptionalKey(t *testing.T) {
 	_ = s.in.Close()
 	if code := s.end(); code != exitDone {
 		t.Errorf("exit %d: %s", code, s.errs.String())
+	}
+}
+
+// TestStatusShowsLastWords: a connector that cannot start is named, with the last lines
+// of its launcher (launcher.md section 6).
+func TestStatusShowsLastWords(t *testing.T) {
+	p := newPlace(t)
+	server, err := os.ReadFile("testdata/market/mail/server.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const dies = "import os, sys\nif os.path.exists(os.environ['HOME'] + '/die'):\n" +
+		"    for i in range(9): print('line', i, file=sys.stderr)\n    sys.exit(3)\n"
+	p.env = append(p.env, "SKALD_CONNECTORS_INDEX="+hostileMarket(t, shipped{id: "frail", files: map[string]string{"server.py": dies + string(server)}}))
+	p.do("install", "frail", "--yes")
+	writeFile(t, filepath.Join(p.home, "state", "frail", "home", "die"), "")
+	for _, args := range [][]string{{"status", "frail"}, {"call", "frail", "echo"}, {"status", "frail", "--json"}} {
+		cmd := exec.Command(program, args...)
+		cmd.Env = p.env
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != exitConnector {
+			t.Errorf("%q: exit %d", args, code)
+		}
+		for _, want := range []string{"frail: the connector ended (exit code 3)", "line 5", "line 8"} {
+			if !strings.Contains(string(out), want) || strings.Contains(string(out), "line 4") {
+				t.Errorf("%q: no %q in %s", args, want, out)
+			}
+		}
 	}
 }
 

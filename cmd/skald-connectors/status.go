@@ -102,7 +102,7 @@ func (a *app) readStatus(ctx context.Context, home, name string, line *statusLin
 	}
 	result, err := c.ask(ctx, name, "resources/read", uri)
 	if err != nil {
-		return err
+		return c.failed(name, err)
 	}
 	var read struct {
 		Contents []struct {
@@ -131,11 +131,17 @@ func statusCode(err error) int {
 }
 
 func (a *app) showStatus(line statusLine) error {
+	var failed error
 	if line.err != nil {
-		return &exitError{statusCode(line.err), line.err}
+		failed = &exitError{statusCode(line.err), line.err}
 	}
 	if a.json {
-		return a.printJSON(line)
+		err := a.printJSON(line)
+		a.json = false // the one document is out
+		return errors.Join(err, failed)
+	}
+	if failed != nil {
+		return failed
 	}
 	fmt.Fprintf(a.stdout, "%s is %s.\n", line.Name, line.State)
 	if line.Message != "" {
