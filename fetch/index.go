@@ -66,7 +66,7 @@ func (ix *Index) lookup(s *side, id string) (manifest.Entry, error) {
 	case lo == hi || id == "":
 		return manifest.Entry{}, &NotFoundError{ID: id, Near: s.near(key)}
 	}
-	e, err := ix.entry(s, lo, hi-lo)
+	e, err := ix.entry(s, make([]byte, 2*pageSize), lo, hi-lo)
 	switch {
 	case err != nil:
 		return manifest.Entry{}, err
@@ -79,8 +79,8 @@ func (ix *Index) lookup(s *side, id string) (manifest.Entry, error) {
 }
 
 // entry reads record i, whose id stands same times in the index.
-func (ix *Index) entry(s *side, i, same int) (manifest.Entry, error) {
-	p, err := s.place(make([]byte, 2*pageSize), i)
+func (ix *Index) entry(s *side, buf []byte, i, same int) (manifest.Entry, error) {
+	p, err := s.place(buf, i)
 	if err != nil {
 		return manifest.Entry{}, err
 	}
@@ -112,17 +112,17 @@ func (ix *Index) search(s *side, m *matcher, limit int) ([]manifest.Entry, error
 	if err != nil {
 		return nil, err
 	}
-	found := make([]manifest.Entry, 0, len(hits))
+	found, buf := make([]manifest.Entry, 0, len(hits)), make([]byte, 2*pageSize)
 	for _, h := range hits {
-		i, err := s.at(h.textOff)
+		i, err := s.at(buf, h.textOff)
 		if err != nil {
 			return nil, err
 		}
-		same, err := s.twins(i)
+		same, err := s.twins(buf, i)
 		if err != nil {
 			return nil, err
 		}
-		e, err := ix.entry(s, i, same)
+		e, err := ix.entry(s, buf, i, same)
 		if err != nil {
 			return nil, err
 		}
@@ -132,8 +132,7 @@ func (ix *Index) search(s *side, m *matcher, limit int) ([]manifest.Entry, error
 }
 
 // twins tells how many entries have the id of record i; an id that cannot be read has no twins.
-func (s *side) twins(i int) (int, error) {
-	buf := make([]byte, 2*pageSize)
+func (s *side) twins(buf []byte, i int) (int, error) {
 	k, err := s.key(buf, i)
 	if err != nil || len(k) == 0 {
 		return 1, err

@@ -20,6 +20,7 @@ type hit struct {
 type matcher struct {
 	words                     [][]byte
 	anchor                    []byte // the longest word: it is looked for first, as it is the rarest
+	rare                      int    // place of its rarest byte
 	filters                   bool
 	tag, typ, scope, requires []byte
 }
@@ -37,7 +38,44 @@ func newMatcher(q Query) *matcher {
 			m.anchor = w
 		}
 	}
+	for i, c := range m.anchor {
+		if commonness.rank(c) > commonness.rank(m.anchor[m.rare]) {
+			m.rare = i
+		}
+	}
 	return m
+}
+
+// letters are ordered from common to rare, as English has them.
+type letters string
+
+const commonness letters = " etaoinsrhl0123456789dcumfgpywbvkxjqz"
+
+// rank is greater for rarer bytes. What is not in the list, such as the bytes of other scripts, counts as common.
+func (l letters) rank(c byte) int { return strings.IndexByte(string(l), c) }
+
+// find is bytes.Index for the anchor. Looking for its rarest byte first stops less often than looking for its first one;
+// where it does stop often, bytes.Index is the better of the two.
+func (m *matcher) find(text []byte) int {
+	stops := 0
+	for at := m.rare; at < len(text); at++ {
+		n := bytes.IndexByte(text[at:], m.anchor[m.rare])
+		if n < 0 {
+			return -1
+		}
+		at += n
+		if bytes.HasPrefix(text[at-m.rare:], m.anchor) {
+			return at - m.rare
+		}
+		if stops++; stops > 16+at/8 {
+			from := at - m.rare
+			if n = bytes.Index(text[from:], m.anchor); n >= 0 {
+				n += from
+			}
+			return n
+		}
+	}
+	return -1
 }
 
 // hits gives the matching lines, best first, then by id; at most limit when that is not 0. The text is cut into a part
@@ -79,7 +117,7 @@ func (m *matcher) scan(hits []hit, off int64, lines []byte) []hit {
 	for at := 0; at < len(lines); {
 		start := at
 		if len(m.anchor) > 0 {
-			n := bytes.Index(lines[at:], m.anchor)
+			n := m.find(lines[at:])
 			if n < 0 {
 				break
 			}

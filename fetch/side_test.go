@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -248,4 +249,46 @@ func FuzzBuildSide(f *testing.F) {
 			}
 		}
 	})
+}
+
+func FuzzFind(f *testing.F) {
+	f.Add("connector needle connector", "needle")
+	f.Add(strings.Repeat("q", 400), "qa")
+	f.Add(strings.Repeat("zzza", 100)+"zzzb", "zzzb")
+	f.Add("über ü", "ü")
+	f.Fuzz(func(t *testing.T, text, word string) {
+		for _, w := range strings.Fields(fold(word)) {
+			if got, want := newMatcher(Query{Words: []string{w}}).find([]byte(text)), strings.Index(text, w); got != want {
+				t.Errorf("%q in %q at %d, want %d", w, text, got, want)
+			}
+		}
+	})
+}
+
+func TestEveryLineHasItsRecord(t *testing.T) {
+	var b strings.Builder
+	for i := range 2000 { // lines of very different length
+		fmt.Fprintf(&b, `,{"id": "c%04d", "name": %q}`, i, strings.Repeat("x", i*i%1000*(i/1500)))
+	}
+	side := built(t, []byte(`{"connectors": [`+b.String()[1:]+`]}`))
+	s, err := openSide(bytes.NewReader(side), int64(len(side)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 2*pageSize)
+	for i := range s.count {
+		p, err := s.place(buf, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.at(buf, p.textOff); got != i || err != nil {
+			t.Fatalf("record %d at %d: %d, %v", i, p.textOff, got, err)
+		}
+		if _, err := s.at(buf, p.textOff+1); err != errDamaged {
+			t.Fatalf("inside a line: %v", err)
+		}
+	}
+	if _, err := s.at(buf, s.textLen); err != errDamaged {
+		t.Error(err)
+	}
 }

@@ -135,21 +135,29 @@ func (s *side) find(key string) (lo, hi int, err error) {
 	return lo, hi, err
 }
 
-// at gives the record whose line starts at this place of the text.
-func (s *side) at(textOff int64) (i int, err error) {
-	buf := make([]byte, 2*pageSize)
-	i = sort.Search(s.count, func(i int) bool {
-		if err != nil {
-			return true
+// at gives the record whose line starts at this place of the text. Lines are of like length, so the place says nearly
+// which record it is; every other step halves what is left, for an index where they are not.
+func (s *side) at(buf []byte, textOff int64) (int, error) {
+	lo, hi := 0, s.count
+	from, to := int64(0), s.textLen // where the lines of [lo, hi) are
+	for halve := false; lo < hi && from <= textOff && textOff < to; halve = !halve {
+		i := lo + int(int64(hi-lo)*(textOff-from)/(to-from))
+		if halve {
+			i = (lo + hi) / 2
 		}
-		var p place
-		p, err = s.place(buf, i)
-		return p.textOff >= textOff
-	})
-	if err == nil && i == s.count {
-		err = errDamaged
+		p, err := s.place(buf, i)
+		switch {
+		case err != nil:
+			return 0, err
+		case p.textOff == textOff:
+			return i, nil
+		case p.textOff < textOff:
+			lo, from = i+1, p.textOff+p.textLen
+		default:
+			hi, to = i, p.textOff
+		}
 	}
-	return i, err
+	return 0, errDamaged
 }
 
 // scanChunk is how much text is looked at in one go: large enough for few reads, small enough for the processor's cache.
