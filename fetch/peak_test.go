@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -82,5 +84,37 @@ func BenchmarkPeakMemory(b *testing.B) {
 			b.ReportMetric(float64(most)/1e6, "MB")
 			b.ReportMetric(float64(most)/float64(len(body)), "memory/index")
 		})
+	}
+}
+
+// BenchmarkUpdateCheck measures the question whether the index is still the same, as a process of its own, against
+// curl's; the answer, 304, takes 20 ms.
+func BenchmarkUpdateCheck(b *testing.B) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		b.Skip("no curl here")
+	}
+	for _, n := range []int{1000, 100_000} {
+		body, tag := syntheticIndex(n), fmt.Sprintf("%q", fmt.Sprint(n))
+		var full atomic.Int32
+		location := serve(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(benchLatency)
+			w.Header().Set("ETag", tag)
+			if r.Header.Get("If-None-Match") == "" {
+				full.Add(1)
+			}
+			http.ServeContent(w, r, indexName, time.Time{}, bytes.NewReader(body))
+		}))
+		cache := filepath.Join(b.TempDir(), "cache")
+		ours := func() { must(b, part(b, "peak", "LOCATION="+location, "CACHE="+cache)) }
+		ours() // fills the cache
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			compare(b, ours, func() {
+				must(b, exec.Command(curl, "--silent", "--fail", "--output", os.DevNull, "--header", "If-None-Match: "+tag, location+"/"+indexName))
+			})
+		})
+		if got := full.Load(); got != 1 {
+			b.Errorf("the index was sent %d times", got)
+		}
 	}
 }
