@@ -217,7 +217,7 @@ func TestTreeIsPinned(t *testing.T) {
 
 // TestTreeHoldsNothingElse guards against test files and build rubbish in the binary.
 func TestTreeHoldsNothingElse(t *testing.T) {
-	allowed := regexp.MustCompile(`^(index\.json|connectors\.json|[a-z-]+/(fragment\.json|connector\.json|[a-z_]+\.py|icon_(sm|lg)\.svg))$`)
+	allowed := regexp.MustCompile(`^(index\.json|connectors\.json|[a-z-]+/(fragment\.json|connector\.json|[a-z_]+\.(py|mjs)|package(-lock)?\.json|icon_(sm|lg)\.svg))$`)
 	seen := 0
 	err := fs.WalkDir(connectors.Tree(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

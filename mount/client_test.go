@@ -31,6 +31,7 @@ func TestPlaces(t *testing.T) {
 		"sema4ai": {".sema4ai/sema4ai-studio/mcp_servers.json", ".sema4ai/sema4ai-studio/mcp_servers.json", local + "sema4ai/sema4ai-studio/mcp_servers.json"},
 		"5ire":    desktop("5ire/mcp.json"), "witsy": desktop("Witsy/settings.json"), "enconvo": same(".config/enconvo/mcp_config.json"), "boltai": same(".boltai/mcp.json"),
 		"bedrock": same("Amazon Bedrock Client/mcp_config.json"), "amazon-q": same(".aws/amazonq/mcp.json"), "tome": same(".tome/mcp_config.json"), "librechat": same("LibreChat/librechat.yaml"),
+		"jetbrains": same(".junie/mcp/mcp.json"),
 	}
 	for i, platform := range []string{"linux", "darwin", "windows"} {
 		w := newWorld(t, platform)
