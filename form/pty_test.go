@@ -211,13 +211,13 @@ func (c *console) follow() {
 
 func (c *console) resize(cols, rows int) {
 	c.t.Helper()
+	c.mu.Lock() // what is drawn for the new size meets a screen of that size
+	defer c.mu.Unlock()
+	if c.screen != nil && cols > 0 && rows > 0 {
+		c.screen.resize(cols, rows)
+	}
 	if err := pty.Setsize(c.pty, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
 		c.t.Fatal(err)
-	}
-	if c.screen != nil && cols > 0 && rows > 0 {
-		c.mu.Lock()
-		c.screen.resize(cols, rows)
-		c.mu.Unlock()
 	}
 }
 
