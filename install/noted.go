@@ -186,19 +186,11 @@ func parseNoted(line string) (path string, f notedFile, ok bool) {
 
 // notes removes those of version folders that are gone.
 func (w *sweep) notes() {
-	root, err := w.store.find(notesDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	if err != nil {
-		w.problems = append(w.problems, err)
+	root, entries := w.open(notesDir)
+	if root == nil {
 		return
 	}
 	defer root.Close()
-	entries, err := list(root)
-	if err != nil {
-		w.problems = append(w.problems, err)
-	}
 	for _, e := range entries {
 		id, dir, _ := strings.Cut(e.Name(), "@")
 		if treeName.MatchString(dir) && e.Name() == treeNoteName+dir {
@@ -213,4 +205,14 @@ func (w *sweep) notes() {
 		}
 		w.remove(root, notesDir, e.Name())
 	}
+}
+
+// stateOfOpen is the state of an open file, or the zero state.
+func stateOfOpen(f *os.File) fileState {
+	fi, err := f.Stat()
+	if err != nil {
+		return fileState{}
+	}
+	st, _ := stateOf(fi)
+	return st
 }

@@ -2,7 +2,6 @@ package install
 
 import (
 	"io/fs"
-	"os"
 	"syscall"
 )
 
@@ -14,14 +13,4 @@ func stateOf(fi fs.FileInfo) (st fileState, known bool) {
 		return st, false
 	}
 	return fileState{size: fi.Size(), mtime: sys.Mtimespec.Nano(), ctime: sys.Ctimespec.Nano(), dev: uint64(sys.Dev), ino: sys.Ino}, true
-}
-
-// stateOfOpen is the state of an open file, or the zero state.
-func stateOfOpen(f *os.File) fileState {
-	fi, err := f.Stat()
-	if err != nil {
-		return fileState{}
-	}
-	st, _ := stateOf(fi)
-	return st
 }

@@ -2,12 +2,7 @@
 
 package install
 
-import (
-	"io/fs"
-	"os"
-)
+import "io/fs"
 
 // Without the time of a change that programs cannot set, a file is always read.
 func stateOf(fs.FileInfo) (fileState, bool) { return fileState{}, false }
-
-func stateOfOpen(*os.File) fileState { return fileState{} }

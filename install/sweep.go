@@ -66,22 +66,32 @@ func (s *Store) Sweep(ctx context.Context, inUse map[string][]Ref, trees ...stri
 	return w.removed, nil
 }
 
-// each opens every folder of top that a connector or an activation has, and removes
-// the trash beside them.
-func (w *sweep) each(top string, visit func(parent *os.Root, name string)) {
+// open gives a folder of the home with what could be listed of it; nil where there is none, or where it
+// cannot be opened.
+func (w *sweep) open(top string) (*os.Root, []fs.DirEntry) {
 	root, err := w.store.find(top)
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		return nil, nil
 	}
 	if err != nil {
 		w.problems = append(w.problems, err)
-		return
+		return nil, nil
 	}
-	defer root.Close()
 	entries, err := list(root)
 	if err != nil {
 		w.problems = append(w.problems, err)
 	}
+	return root, entries
+}
+
+// each opens every folder of top that a connector or an activation has, and removes
+// the trash beside them.
+func (w *sweep) each(top string, visit func(parent *os.Root, name string)) {
+	root, entries := w.open(top)
+	if root == nil {
+		return
+	}
+	defer root.Close()
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), trashPrefix) {
 			w.remove(root, top, e.Name())
