@@ -41,11 +41,11 @@ func redirects(allowHTTP bool) func(*http.Request, []*http.Request) error {
 			return final{fmt.Errorf("more than %d redirects, the last one to %s", redirectsMost, plain(req.URL))}
 		}
 		if why := refuseURL(req.URL, allowHTTP); why != "" {
-			return final{fmt.Errorf("redirected to %s: %s", plain(req.URL), why)}
+			return final{&RedirectError{plain(req.URL), why}}
 		}
 		for _, v := range via {
 			if v.URL.Scheme == "https" && req.URL.Scheme != "https" {
-				return final{fmt.Errorf("redirected from https to %s", plain(req.URL))}
+				return final{&RedirectError{plain(req.URL), "it is not https, and the marketplace is"}}
 			}
 		}
 		return nil

@@ -83,3 +83,10 @@ type RevokedError struct {
 func (e *RevokedError) Error() string {
 	return fmt.Sprintf("version %d of connector %q was revoked by its marketplace: %s", e.Version, e.ID, e.Reason)
 }
+
+// RedirectError says that the marketplace's server sent us to an address of a kind that is not asked: from https to http, or
+// no web address at all. Who can answer with that over https is the server, not the network, so an older index does not stand
+// in for it where something is to be installed.
+type RedirectError struct{ To, Why string }
+
+func (e *RedirectError) Error() string { return fmt.Sprintf("redirected to %s: %s", e.To, e.Why) }

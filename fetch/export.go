@@ -5,19 +5,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"skald-connectors/fetch/trust"
 )
 
 // Export writes a bundle, which this marketplace gave, as a bundle file. packages, if any, is a folder with downloads of
-// npm and pip. Of a signed marketplace it needs the signatures and all keys documents, which it asks the marketplace for.
+// npm and pip. The signatures and the keys documents of a signed marketplace are those that are kept in the cache, and judged once
+// more; the marketplace is asked only for what the cache does not have.
 // The same bundle gives the same bytes.
 func (m *Marketplace) Export(ctx context.Context, b *Bundle, packages string, w io.Writer) error {
 	e := &export{tar: tar.NewWriter(w), m: m, b: b}
@@ -105,44 +104,50 @@ func (e *export) index(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	state, err := e.m.remembered()
+	if err == nil && state == nil {
+		err = fmt.Errorf("what was known of %s is gone", e.m.Location())
+	}
+	if err != nil {
+		return err
+	}
+	keys, err := state.Keys()
+	if err != nil {
+		return err
+	}
+	signatures, err := e.m.indexSignatures(ctx, keys, e.b.index.digest, body)
+	if err != nil {
+		return err
+	}
 	if err := e.bytes(indexName, body); err != nil {
 		return err
 	}
-	if err := e.copied(ctx, signatureName, trust.MaxSignatureBytes); err != nil {
+	if err := e.bytes(signatureName, signatures); err != nil || keys.Version == 0 {
 		return err
 	}
-	if e.b.index.trust.KeysVersion == 0 {
-		return nil
-	}
-	if err := e.withSignature(ctx, keysName); err != nil {
+	return e.keys(ctx, keys)
+}
+
+// keys writes the newest keys document and the history of it.
+func (e *export) keys(ctx context.Context, keys *trust.Keys) error {
+	list, err := e.m.keysChain(ctx, keys)
+	if err != nil || len(list) == 0 {
 		return err
 	}
-	for n := int64(1); n <= e.b.index.trust.KeysVersion; n++ {
-		if err := e.withSignature(ctx, fmt.Sprintf("keys/%d.json", n)); err != nil {
+	if err := e.voucher(keysName, list[0]); err != nil {
+		return err
+	}
+	for i, v := range oldestFirst(list) {
+		if err := e.voucher(fmt.Sprintf("keys/%d.json", keys.Version-int64(len(list)-1-i)), v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *export) withSignature(ctx context.Context, name string) error {
-	if err := e.copied(ctx, name, trust.MaxKeysBytes); err != nil {
+func (e *export) voucher(name string, v voucher) error {
+	if err := e.bytes(name, v.Document); err != nil {
 		return err
 	}
-	return e.copied(ctx, name+".minisig", trust.MaxSignatureBytes)
-}
-
-// copied takes over a small file of the marketplace. Whoever reads the bundle judges it.
-func (e *export) copied(ctx context.Context, name string, limit int64) error {
-	data, err := e.m.small(ctx, name, limit)
-	if err == nil && data == nil && strings.HasPrefix(name, "keys/") {
-		return nil // an old history that nobody needs any more
-	}
-	if err == nil && data == nil {
-		err = errors.New("the marketplace does not have it")
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return e.bytes(name, data)
+	return e.bytes(name+".minisig", v.Signatures)
 }

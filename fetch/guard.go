@@ -230,7 +230,10 @@ func (g *guard) document(ctx context.Context, keys *trust.Keys, name string) (*t
 		}
 		s.Adopt(next)
 		return nil
-	}, nil)
+	}, func(root *os.Root) error {
+		_ = g.m.store.addVouchers(root, map[int64]voucher{next.Version: {doc, signatures}}) // a bundle asks for what is not kept
+		return nil
+	})
 	return next, err
 }
 
@@ -290,6 +293,9 @@ func (g *guard) admit(ctx context.Context, p *pointer, d *download) (side *sideF
 		}
 		if err := s.Admit(head, p.Digest, p.Size, by, g.m.o.Now()); err != nil || d.tmp == nil {
 			return err
+		}
+		if err := g.m.store.putSignatures(p.Digest, signatures); err != nil {
+			return g.m.written(err)
 		}
 		return g.m.written(g.m.store.put(p, d, side))
 	}, func(root *os.Root) error {

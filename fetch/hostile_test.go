@@ -22,12 +22,15 @@ func errorKind(err error) string {
 		lost   *NotFoundError
 		away   *UnreachableError
 		page   *WebPageError
+		hop    *RedirectError
 	)
 	switch {
 	case err == nil:
 		return "none"
 	case errors.As(err, &page):
 		return "page"
+	case errors.As(err, &hop):
+		return "redirect"
 	case errors.As(err, &pin):
 		return "pin"
 	case errors.As(err, &broken):

@@ -84,8 +84,8 @@ func TestRedirects(t *testing.T) {
 		{"/cross308", "none", 1, "no credentials", ""},
 		{"/user", "none", 1, "no credentials", ""},
 		{"/name", "unreachable", 1, "", ""}, // the certificate is for example.com and 127.0.0.1
-		{"/down", "other", 1, "", "redirected from https to http://127.0.0.1"},
-		{"/file", "other", 1, "", `scheme "file"`},
+		{"/down", "redirect", 1, "", "redirected to http://127.0.0.1"},
+		{"/file", "redirect", 1, "", `scheme "file"`},
 		{"/loop", "other", redirectsMost + 1, "", "more than 5 redirects"},
 	} {
 		t.Run(row.path, func(t *testing.T) {

@@ -17,7 +17,7 @@ const smallIndex = 1 << 20
 
 // Index reads the index. With Cached and Refresh a marketplace that cannot be asked falls back to the cached index, and
 // Index.Err says why; *UnreachableError when there is none. An index that contradicts itself is a *BrokenError and
-// never falls back. Local marketplaces are read each time.
+// never falls back; nor does Refresh after a *RedirectError. Local marketplaces are read each time.
 //
 // An index of a signed marketplace is judged before anything else sees it: *trust.Error when it is not believed. One that
 // was believed and has run out since is given to Cached and Offline, and Trust says so; Refresh refuses it.
@@ -46,7 +46,7 @@ func (m *Marketplace) read(ctx context.Context, mode Freshness) (*Index, error) 
 		return nil, &UnreachableError{Host: m.host(), Err: errNoCache}
 	}
 	ix, err := m.refresh(ctx, g, p, cached)
-	if err == nil || cached == nil || ctx.Err() != nil || m.src.local() || !mayFallBack(err) {
+	if err == nil || cached == nil || ctx.Err() != nil || m.src.local() || !mayFallBack(err, mode) {
 		return ix, err
 	}
 	cached.fromCache, cached.err = true, err
@@ -80,14 +80,16 @@ func (m *Marketplace) isFresh(p *pointer) bool {
 	return age >= 0 && age <= freshFor
 }
 
-// mayFallBack: whatever keeps a new index from us leaves the old one good, except an index that cannot be trusted.
-func mayFallBack(err error) bool {
+// mayFallBack: whatever keeps a new index from us leaves the old one good, except an index that cannot be trusted and, for what
+// changes the machine, a server that leads away from https.
+func mayFallBack(err error, mode Freshness) bool {
 	var (
 		broken  *BrokenError
 		refused *trust.Error
 		damaged *trust.DamagedError
+		away    *RedirectError
 	)
-	return !errors.As(err, &broken) && !errors.As(err, &refused) && !errors.As(err, &damaged)
+	return !errors.As(err, &broken) && !errors.As(err, &refused) && !errors.As(err, &damaged) && (mode != Refresh || !errors.As(err, &away))
 }
 
 // afresh reads the index without trusting any cache.
@@ -155,6 +157,9 @@ func (m *Marketplace) acceptSigned(ctx context.Context, g *guard, p *pointer, d 
 		return nil, err
 	}
 	g.vouch(ix)
+	if d.tmp != nil {
+		g.gather(ctx)
+	}
 	return ix, nil
 }
 

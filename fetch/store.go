@@ -25,6 +25,7 @@ const indexDir = "index"
 //	<name>.json               the pointer (pointer.go)
 //	<name>@<digest>.body      the index as it came
 //	<name>@<digest>.side      its side file (side.go)
+//	<name>@<digest>.minisig   what vouches for it, and <name>.keys (vouchers.go)
 //	<name>.lock               held while the pointer changes
 //
 // The files of an index are named after it, so whoever read a pointer finds that index or none, never a mixture. They

@@ -314,6 +314,7 @@ func trustCode(err error) (int, string, bool) {
 		script   *activate.UnpinnedScriptError
 		notFound *fetch.NotFoundError
 		broken   *fetch.BrokenError
+		away     *fetch.RedirectError
 		page     *fetch.WebPageError
 		offline  *fetch.UnreachableError
 		refused  *trust.Error
@@ -339,6 +340,8 @@ func trustCode(err error) (int, string, bool) {
 		return exitIntegrity, "the file on disk is not the one that was installed; uninstall and install the connector again", true
 	case errors.As(err, &broken):
 		return exitIntegrity, "", true
+	case errors.As(err, &away):
+		return exitIntegrity, "nothing was installed; the marketplace's publisher has to mend its server, or somebody else answers in its place", true
 	case errors.As(err, &notFound):
 		if len(notFound.Near) > 0 {
 			return exitNotFound, "", true // the message names what looks like it
