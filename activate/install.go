@@ -13,6 +13,7 @@ import (
 	"skald-connectors/form"
 	"skald-connectors/install"
 	"skald-connectors/keystore"
+	"skald-connectors/login"
 	"skald-connectors/login/pairing"
 	"skald-connectors/manifest"
 )
@@ -278,10 +279,15 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *record.R
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	var left []login.Credential
+	if !t.signedOut {
+		left = a.leftSignIns(ctx, present, rec)
+	}
 	a.step("write-record")
 	if err := a.Records().Write(rec); err != nil {
 		return err
 	}
+	a.revokeLeft(ctx, rec.Name, left)
 	a.step("remove-old-vault")
 	a.dropOldVaults(rec)
 	return nil

@@ -2,6 +2,7 @@ package activate
 
 import (
 	"context"
+	"slices"
 
 	"skald-connectors/activate/record"
 	"skald-connectors/keystore"
@@ -77,11 +78,11 @@ func (a *Activator) Logout(ctx context.Context, name string) (out LoggedOut, err
 			return err
 		}
 		defer release()
-		t.held = true
-		if err := a.dropPriorSignIn(ctx, present); err != nil {
+		t.held, t.signedOut = true, true
+		cred := t.values.cred
+		if err := a.dropPriorSignIn(ctx, present, cred); err != nil {
 			return err
 		}
-		cred := t.values.cred
 		t.values.cred = nil
 		if cred != nil {
 			out.Had, out.Provider, out.Others = true, cred.Name(), a.othersSignedIn(name, *cred)
@@ -96,22 +97,20 @@ func (a *Activator) Logout(ctx context.Context, name string) (out LoggedOut, err
 	return out, err
 }
 
-// signedIn gives the sign-in of an activation that is about to go; nil where there is none, or it cannot be read.
-func (a *Activator) signedIn(ctx context.Context, name string) *login.Credential {
+// signedIn gives the sign-ins of an activation that is about to go, each with its provider once: its own, and that of the version
+// that is kept for a rollback.
+func (a *Activator) signedIn(ctx context.Context, name string) (found []login.Credential) {
 	rec, err := a.Records().Read(name)
-	if err != nil || !SignsIn(rec) {
-		return nil
-	}
-	hs, err := a.secretsOf(ctx, rec)
 	if err != nil {
-		a.say("note: its sign-in could not be read and is not revoked: %v", err)
 		return nil
 	}
-	cred, ok, err := login.Find(hs)
-	if err != nil || !ok {
-		return nil
+	for _, r := range withPrior(rec) {
+		cred, ok := a.signInOf(ctx, r)
+		if ok && !slices.ContainsFunc(found, func(f login.Credential) bool { return samePlace(f, cred) }) {
+			found = append(found, cred)
+		}
 	}
-	return &cred
+	return found
 }
 
 // revokeAtUninstall tells the provider to forget what goes; where another activation may use the same account, it does not.
@@ -128,11 +127,15 @@ func (a *Activator) revokeAtUninstall(ctx context.Context, cred login.Credential
 	out.Items = append(out.Items, "the sign-in with "+cred.Name()+", which was revoked")
 }
 
-// dropPriorSignIn takes the sign-in out of the vault of the version that is kept for a rollback, too.
-func (a *Activator) dropPriorSignIn(ctx context.Context, present *record.Record) error {
+// dropPriorSignIn takes the sign-in out of the vault of the version that is kept for a rollback, too. One with another provider
+// is revoked there.
+func (a *Activator) dropPriorSignIn(ctx context.Context, present *record.Record, cred *login.Credential) error {
 	prior, err := present.Prior()
 	if err != nil || prior == nil || prior.Vault == 0 || prior.Vault == present.Vault || !SignsIn(prior) {
 		return err
+	}
+	if was, ok := a.signInOf(ctx, prior); ok && (cred == nil || !samePlace(*cred, was)) {
+		a.revokeLeft(ctx, present.Name, []login.Credential{was})
 	}
 	return a.Keys.Update(ctx, prior.Name, prior.Vault, func(hs []keystore.Handle) ([]keystore.Handle, error) { return login.Credential{}.Merge(hs) })
 }

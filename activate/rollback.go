@@ -130,6 +130,11 @@ func (a *Activator) mergeSecrets(ctx context.Context, t *trial, present, prior *
 	return nil
 }
 
+// renews tells whether later can stand in for old: it was made for the same provider and the same server.
+func renews(later, old login.Credential) bool {
+	return later.Provider == old.Provider && later.TokenURL == old.TokenURL && later.Resource == old.Resource
+}
+
 // newestSignIn replaces a sign-in as a whole, by a later one of the same place: parts of two are none.
 func newestSignIn(was, now []keystore.Handle) ([]keystore.Handle, error) {
 	old, had, err := login.Find(was)
@@ -137,7 +142,7 @@ func newestSignIn(was, now []keystore.Handle) ([]keystore.Handle, error) {
 		return was, nil // a damaged one counts as none
 	}
 	later, has, err := login.Find(now)
-	if err != nil || !has || later.Provider != old.Provider || later.TokenURL != old.TokenURL || later.Resource != old.Resource {
+	if err != nil || !has || !renews(later, old) {
 		return was, nil
 	}
 	return later.Merge(was)

@@ -186,7 +186,7 @@ func (a *Activator) holdSignIn(ctx context.Context, t *trial, present *record.Re
 	if err == nil {
 		var cred login.Credential
 		var ok bool
-		if cred, ok, err = login.Find(hs); ok {
+		if cred, ok, err = login.Find(hs); ok && renews(cred, *t.values.cred) { // after a rollback it may be of another provider
 			t.values.cred = &cred
 		}
 	}

@@ -66,8 +66,8 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 		out.Items = append(out.Items, "its logs and receipts")
 	}
 	_ = os.RemoveAll(filepath.Join(a.Home, "adopted", name)) // what an adopted entry was written down as
-	if signed != nil {
-		a.revokeAtUninstall(ctx, *signed, out)
+	for _, cred := range signed {
+		a.revokeAtUninstall(ctx, cred, out)
 	}
 	a.step("remove-secrets")
 	secretsErr := a.removeSecrets(ctx, name, out)

@@ -16,7 +16,7 @@ import (
 
 // testProvider is an authorization server, an API and a remote MCP server in one, which scripts steer with /set?NAME=VALUE
 // and look into with /log. Its settings: deny, life (seconds; "none" leaves it out), norefresh, rotate, down, tokendown, scopes (granted in
-// place of those asked for), pending (device flow: how often it says so).
+// place of those asked for), pending (device flow: how often it says so), norevoke.
 type testProvider struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -173,7 +173,11 @@ func (p *testProvider) device(w http.ResponseWriter, _ *http.Request) {
 	sendJSON(w, 200, map[string]any{"device_code": "dev", "user_code": "WDJB-MJHT", "verification_uri": p.URL + "/activate", "expires_in": 300, "interval": 1})
 }
 
-func (p *testProvider) revoke(_ http.ResponseWriter, r *http.Request) {
+func (p *testProvider) revoke(w http.ResponseWriter, r *http.Request) {
+	if p.set["norevoke"] == "1" {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
 	p.note("revoked")
 	delete(p.refresh, r.PostForm.Get("token"))
 	p.access = map[string]time.Time{}

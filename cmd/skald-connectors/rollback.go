@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skald-connectors/activate"
 	"skald-connectors/activate/record"
 	"skald-connectors/form"
 )
@@ -18,7 +19,8 @@ func (a *app) rollbackCommand() *cobra.Command {
 		Long: "rollback puts the version that the last upgrade replaced back in force, in one step and\n" +
 			"without the network. Its settings are those from before the upgrade; secrets that were\n" +
 			"renewed since stay renewed, and the connector's own data stays. upgrade passes over the\n" +
-			"version that you went back from until a newer one is there.",
+			"version that you went back from until a newer one is there. A version that its marketplace\n" +
+			"has taken back since is refused.",
 		Example:           "  skald-connectors rollback email",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeNames,
@@ -31,6 +33,9 @@ func (a *app) rollback(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := a.mayGoBack(act, name); err != nil {
+		return err
+	}
 	rec, err := act.Rollback(ctx, name)
 	if err != nil {
 		return err
@@ -40,6 +45,27 @@ func (a *app) rollback(ctx context.Context, name string) error {
 	}
 	fmt.Fprintf(a.stdout, "%s is back at %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
 	a.say("upgrade passes over version %d until a newer one is there", rec.PassOver)
+	return nil
+}
+
+// mayGoBack refuses a version that its marketplace took back since: it could not run. What is remembered decides; the
+// network is not asked.
+func (a *app) mayGoBack(act *activate.Activator, name string) error {
+	rec, err := act.Records().Read(name)
+	if err != nil {
+		return err
+	}
+	prior, err := rec.Prior()
+	if err != nil || prior == nil || prior.Index.URL == "" {
+		return nil // Rollback says what is wrong
+	}
+	m, err := a.marketplace(prior.Index.URL, act.Home)
+	if err != nil {
+		return nil // it is no address any more
+	}
+	if err := revoked(m, prior); err != nil {
+		return withHint(fmt.Errorf("going back with %q: %w", name, err), "%s stays in force; where it does not work, wait for a newer one", versionOf(rec))
+	}
 	return nil
 }
 
