@@ -14,7 +14,7 @@ type SignInState struct {
 	Name       string
 	Provider   string // slug, or the host that the server named
 	State      record.State
-	Credential *login.Credential // nil where there is none; its secrets print as redacted
+	Credential *login.Credential // nil where there is none; its secrets print as redacted, Asked is what the version that is here wants
 	Locked     error             // the key store could not be asked
 }
 
@@ -36,6 +36,9 @@ func (a *Activator) SignIns(ctx context.Context) ([]SignInState, error) {
 		} else if cred, ok, err := login.Find(hs); err != nil {
 			s.Locked = err
 		} else if ok {
+			if want := l.Record.Auth.Scopes; l.Record.Auth.Type == oauth2 && len(want) > 0 {
+				cred.Asked = want // an upgrade may have come since
+			}
 			s.Credential = &cred
 			s.Provider = orElse(s.Provider, cred.Name())
 		}
