@@ -10,6 +10,7 @@ import (
 
 	"skald-connectors/activate/record"
 	"skald-connectors/install"
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/login"
 	"skald-connectors/manifest"
 )
@@ -167,8 +168,15 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 	return append(removed, vaults...), nil
 }
 
-// sweepFiles removes folders and tool definitions that no record names.
+// places are the folders of the home in which single files are replaced.
+var places = [...]string{".", "activations", "calls", "checked", "keystore", "login", "mounts", "providers", "receipts", "state", "tools", "trust"}
+
+// sweepFiles removes folders and tool definitions that no record names, and what was being
+// written when its writer was killed.
 func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
+	for _, place := range places {
+		atomicfile.SweepTemps(filepath.Join(a.Home, place))
+	}
 	inUse, trees, complete, err := a.namedRefs()
 	if err != nil || !complete {
 		return nil, err // a record that cannot be read may name anything

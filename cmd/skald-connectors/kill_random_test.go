@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -57,6 +58,27 @@ func TestKillAtRandomMoments(t *testing.T) {
 	b.must("upgrade", "mail", "--yes", "--again")
 	b.must("upgrade", "--all") // sweeps
 	b.tidy("mail", "plain")
+}
+
+// TestUnfinishedFilesGo: a file that was being written when its writer was killed goes with
+// the next sweep, also where nothing of its name is ever written again.
+func TestUnfinishedFilesGo(t *testing.T) {
+	b := newBench(t)
+	b.must("install", "plain", "--yes")
+	var left []string
+	for _, file := range []string{"activations/.two.json", "tools/.two.json", "receipts/.two.json", "keystore/.two.1.age", "providers/.two.json", "checked/.two@1-0", "mounts/.two.json", "trust/.two.json", ".marketplaces.json"} {
+		path := filepath.Join(b.dir, "home", filepath.FromSlash(file)+".tmp-abcdefghijklm")
+		left = append(left, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.must("upgrade", "--all")
+	for _, path := range left {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("left: %s", path)
+		}
+	}
 }
 
 // start starts the program and looks at nothing that it says.

@@ -47,7 +47,7 @@ const tempTries = 8
 // It refuses a target that is not a regular file, one whose owner made it
 // read-only, and one whose owner cannot be kept. The temporary file is removed on
 // every failure; one left by a killed process is removed by the next Write to the
-// same target. The error wraps the operating system's (syscall.ENOSPC, …).
+// same target, and by SweepTemps. The error wraps the operating system's (syscall.ENOSPC, …).
 func Write(path string, data []byte, perm fs.FileMode) error {
 	return write(path, data, perm, func(string) {})
 }
@@ -174,11 +174,17 @@ func replaceable(old fs.FileInfo) error {
 	return nil
 }
 
-func tempPrefix(base string) string { return "." + base + ".tmp-" }
+// A temporary file is called .TARGET.tmp-RANDOM.
+const (
+	tempMark   = ".tmp-"
+	tempRandom = 13 // letters and digits of base32
+)
+
+func tempPrefix(base string) string { return "." + base + tempMark }
 
 func createTemp(dir, base string, perm fs.FileMode) (*os.File, error) {
 	for range tempTries {
-		name := dir + tempPrefix(base) + strings.ToLower(rand.Text()[:13])
+		name := dir + tempPrefix(base) + strings.ToLower(rand.Text()[:tempRandom])
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 		if err != nil {
 			return nil, err
@@ -192,20 +198,40 @@ func createTemp(dir, base string, perm fs.FileMode) (*os.File, error) {
 	return nil, errors.New("the temporary file was taken away")
 }
 
-// sweepTemps removes temporary files of the same target whose writer is dead.
-// Nothing depends on it, so it reports nothing.
-func sweepTemps(dir, base string) {
-	where := dir
-	if where == "" {
-		where = "."
+// SweepTemps removes the temporary files in a folder whose writers were killed, whatever
+// their targets: one that is never written again would keep its own for ever. A
+// living writer's stays. Nothing depends on it, so it reports nothing.
+func SweepTemps(dir string) {
+	sweepWhere(dir, func(name string) bool {
+		target, random, found := cutLast(name, tempMark)
+		return found && len(target) > 1 && target[0] == '.' && len(random) == tempRandom && strings.Trim(random, "abcdefghijklmnopqrstuvwxyz234567") == ""
+	})
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
 	}
-	entries, err := os.ReadDir(where)
+	return s[:i], s[i+len(sep):], true
+}
+
+// sweepTemps removes temporary files of the same target whose writer is dead.
+func sweepTemps(dir, base string) {
+	sweepWhere(dir, func(name string) bool { return strings.HasPrefix(name, tempPrefix(base)) })
+}
+
+func sweepWhere(dir string, temp func(name string) bool) {
+	if dir == "" {
+		dir = "."
+	}
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), tempPrefix(base)) && e.Type().IsRegular() {
-			removeDeadTemp(dir + e.Name())
+		if temp(e.Name()) && e.Type().IsRegular() {
+			removeDeadTemp(filepath.Join(dir, e.Name()))
 		}
 	}
 }

@@ -148,6 +148,32 @@ func TestWriteLeavesLiveTemp(t *testing.T) {
 	only(t, dir, "f")
 }
 
+// What killed writers left goes, whatever it was for; what is being written, and what only
+// looks like it, stays.
+func TestSweepTemps(t *testing.T) {
+	dir, p := target(t)
+	check(t, Write(p, []byte("old"), 0o600))
+	if err := helper(t, "die", p, "rename").Run(); err == nil {
+		t.Fatal("it was not killed")
+	}
+	stays := []string{".f.tmp-", ".f.tmp-abcdefghijkl1", ".f.tmp-abcdefghijklmn", ".tmp-abcdefghijklm", "f", "f.tmp-abcdefghijklm"}
+	for _, name := range stays {
+		if name == "f" {
+			continue
+		}
+		check(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	other := filepath.Join(dir, "other")
+	check(t, write(other, []byte("slow"), 0o600, func(step string) {
+		if step == "rename" {
+			SweepTemps(dir)
+		}
+	}))
+	content(t, other, "slow")
+	only(t, dir, append(stays, "other")...)
+	SweepTemps(filepath.Join(dir, "missing"))
+}
+
 func TestWriteSizeLimit(t *testing.T) {
 	dir, p := target(t)
 	check(t, Write(p, []byte("old"), 0o600))
