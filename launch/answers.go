@@ -8,6 +8,7 @@ const (
 	methodNotFound = -32601
 	invalidParams  = -32602
 	internalError  = -32603
+	noResource     = -32002 // of MCP: resource not found
 
 	codeInternal  = "connector.internal"
 	codeForbidden = "connector.forbidden_scope"
@@ -18,6 +19,9 @@ const (
 func (t *turn) refuse(f effect) {
 	code, message, data := t.refusal(f)
 	t.toClient = appendError(t.toClient, t.id, code, message, data)
+	if f == refuseParked {
+		t.s.wishes.parked(t.method, wish(t.method, &t.scanner, t.line))
+	}
 	if t.method == toolsCall { // known where nothing is wrong with the message itself
 		t.refusedCall(data)
 	}
@@ -40,6 +44,8 @@ func (t *turn) refusal(f effect) (code int, message, data string) {
 		return internalError, p.Message, p.Code
 	case refuseParkedRead:
 		return invalidParams, p.Message, p.Code
+	case refuseNoResource:
+		return noResource, "the connector has no resources; there is only its status", codeInternal
 	case refuseParked:
 		return methodNotFound, p.Message, p.Code
 	}
@@ -58,6 +64,8 @@ func (t *turn) answer(f effect) {
 		t.toClient = appendResult(t.toClient, t.id, `{"tools":[]}`)
 	case answerResources:
 		t.toClient = appendResult(t.toClient, t.id, `{"resources":[`+string(t.s.statusEntry())+`]}`)
+	case answerTemplates:
+		t.toClient = appendResult(t.toClient, t.id, `{"resourceTemplates":[]}`)
 	case answerStatus:
 		t.answerStatus()
 	}
@@ -86,6 +94,10 @@ func (t *turn) settle() {
 		t.poll = failed
 	case c.method == initialize && c.own == ownNone:
 		t.poll = !failed
+	case c.own == ownReminder && failed:
+		s.notes.say(s.redactor, "%sit refused what the client had asked of the one before it: log level or subscription", s.notes.tag)
+	case c.own == ownNone && !failed:
+		s.wishes.accepted(c.method, c.said)
 	}
 	own := c.own
 	s.ledger.remove(c)
@@ -142,13 +154,17 @@ func (t *turn) tellChanged() {
 	}
 }
 
-// speak writes to the upstream for a client whose session began parked.
+// speak writes to the upstream for a client that spoke to the one before it, or to
+// a parked session.
 func (t *turn) speak(f effect) {
-	if f == readyUpstream {
+	switch f {
+	case readyUpstream:
 		t.toUpstream = append(t.toUpstream, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"...)
-		return
+	case remindUpstream:
+		t.s.wishes.each(t.s.capable, func(method, params string) { t.toUpstream = t.ownRequest(ownReminder, method, params) })
+	default:
+		t.toUpstream = t.ownRequest(ownInitialize, "initialize", string(t.s.wakingParams()))
 	}
-	t.toUpstream = t.ownRequest(ownInitialize, "initialize", string(t.s.wakingParams()))
 }
 
 // ownRequest writes a request of the launcher's own and enters it.

@@ -26,12 +26,11 @@ func (s *Session) pumpClient() {
 		line, err := in.next(lineLimit)
 		if err == errLong {
 			flush()
-			if line == nil && !skipLine(in) {
+			more := t.skipLong(in, line, first)
+			t.carryOut()
+			if !more {
 				break
 			}
-			t.begin(nil)
-			t.judged(event{kind: clientFlaw, answering: true}, flawLong)
-			t.carryOut()
 			continue
 		}
 		if err != nil {
@@ -74,25 +73,6 @@ func (s *Session) lookForClient() {
 	if hungUp(s.o.Out) {
 		s.clientFailed()
 	}
-}
-
-// skipLine reads past a line that is too long; false means that the input has
-// ended.
-func skipLine(in *lines) bool {
-	in.start = in.end
-	for {
-		if _, last, err := in.chunk(); last || err != nil {
-			return err == nil
-		}
-	}
-}
-
-// judged decides about a message that only its flaw is known of.
-func (t *turn) judged(e event, f flaw) {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	t.flaw = f
-	t.decide(e)
 }
 
 // fromClient judges one line of the client.
@@ -171,6 +151,7 @@ func (t *turn) track() {
 		c.tool = append(c.tool, tool[:min(len(tool), receiptText)]...)
 		c.started = t.s.o.Now()
 	}
+	c.said = append(c.said, wish(t.method, &t.scanner, t.line)...)
 	if t.method == initialize {
 		t.keepGreeting()
 	}

@@ -41,6 +41,7 @@ type place struct {
 type envelope struct {
 	at       [fields]place
 	replies  bool      // it is the upstream's: params are not judged
+	lax      bool      // it is refused anyway: keys are not remembered
 	array    bool      // the line is a batch
 	repeated bool      // a key stands twice, in the message or in params
 	twin     bool      // a key of the message differs from an envelope key in case only
@@ -99,7 +100,7 @@ func (e *envelope) haveKey(depth int, key []byte) {
 	}
 	f, exact := lookUp(depth, parent, key)
 	switch {
-	case exact && e.has(f), !exact && parent != fieldResult && e.keys[depth].repeats(key):
+	case exact && e.has(f), !exact && parent != fieldResult && !e.lax && e.keys[depth].repeats(key):
 		e.repeated = e.repeated || parent != fieldResult
 		e.doubt = e.doubt || f == fieldID
 	case exact:

@@ -20,6 +20,7 @@ type call struct {
 	raw     []byte // the id as the client spelt it
 	key     []byte // idText of it
 	tool    []byte // of tools/call: the tool's name, cut to what a receipt shows
+	said    []byte // of what is remembered beyond the answer, see wish
 	method  method
 	own     ownRequest // the launcher sent it itself
 	status  bool       // the launcher answers it itself
@@ -71,7 +72,7 @@ func (l *ledger) add(raw, key []byte, own ownRequest) *call {
 		l.calls = append(l.calls, call{})
 	}
 	c := &l.calls[i]
-	*c = call{raw: append(c.raw[:0], raw...), key: append(c.key[:0], key...), tool: c.tool[:0],
+	*c = call{raw: append(c.raw[:0], raw...), key: append(c.key[:0], key...), tool: c.tool[:0], said: c.said[:0],
 		own: own, used: true, hash: maphash.Bytes(l.seed, key), next: -1}
 	if first, has := l.byHash[c.hash]; has {
 		c.next = first

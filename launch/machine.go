@@ -105,6 +105,7 @@ const (
 	ownInitialize
 	ownList
 	ownLogin
+	ownReminder
 )
 
 // effect is one thing to do.
@@ -122,6 +123,7 @@ const (
 	answerPing
 	answerNoTools
 	answerResources
+	answerTemplates
 	answerStatus // once the tools are known
 	refuseFlaw
 	refuseAgain
@@ -130,11 +132,13 @@ const (
 	refuseChanged
 	refuseParkedCall
 	refuseParkedRead
+	refuseNoResource
 	refuseParked
 	refuseEnding
 	// with the session
 	greetUpstream  // the launcher's own initialize
 	readyUpstream  // notifications/initialized
+	remindUpstream // what the client has asked of the one before
 	tellChanged    // notifications/…/list_changed to the client
 	takeUpstream   // the upstream that was delivered is the session's
 	refuseUpstream // it is not wanted
@@ -213,8 +217,15 @@ func stepRequest(s state, e event) (state, effects) {
 		return s, do(track, answerStatus)
 	case e.method == initialize:
 		s.phase = shaking
-	case e.method == resourcesList && s.greeted && !s.resources:
-		return s, do(answerResources)
+	case s.greeted && !s.resources: // only the status is there, and the connector knows nothing of it
+		switch e.method {
+		case resourcesList:
+			return s, do(answerResources)
+		case resourceTemplates:
+			return s, do(answerTemplates)
+		case resourcesRead:
+			return s, do(refuseNoResource)
+		}
 	}
 	return s, do(track, forward)
 }
@@ -292,9 +303,9 @@ func stepWoken(s state, e event) (state, effects) {
 	}
 	s.phase, s.resources = open, e.answer.resources
 	if s.ready {
-		return s, do(settle, readyUpstream, tellChanged)
+		return s, do(settle, readyUpstream, remindUpstream, tellChanged)
 	}
-	return s, do(settle, tellChanged)
+	return s, do(settle, remindUpstream, tellChanged)
 }
 
 func stepUpstreamEnd(s state) (state, effects) {

@@ -39,7 +39,11 @@ func TestStep(t *testing.T) {
 		{greeted(open), event{kind: clientRequest, method: resourcesList}, greeted(open), do(answerResources)},
 		{state{phase: open, greeted: true, resources: true}, event{kind: clientRequest, method: resourcesList}, state{phase: open, greeted: true, resources: true}, do(track, forward)},
 		{greeted(open), event{kind: clientRequest, method: resourcesRead, status: true}, greeted(open), do(track, answerStatus)},
-		{greeted(open), event{kind: clientRequest, method: resourcesRead}, greeted(open), do(track, forward)},
+		{greeted(open), event{kind: clientRequest, method: resourcesRead}, greeted(open), do(refuseNoResource)},
+		{greeted(open), event{kind: clientRequest, method: resourceTemplates}, greeted(open), do(answerTemplates)},
+		{state{phase: open, greeted: true, resources: true}, event{kind: clientRequest, method: resourcesRead}, state{phase: open, greeted: true, resources: true}, do(track, forward)},
+		{state{phase: open, greeted: true, resources: true}, event{kind: clientRequest, method: resourceTemplates}, state{phase: open, greeted: true, resources: true}, do(track, forward)},
+		{state{phase: fresh}, event{kind: clientRequest, method: resourceTemplates}, state{phase: fresh}, do(track, forward)},
 		{greeted(open), event{kind: clientRequest}, greeted(open), do(track, forward)},
 		{greeted(open), event{kind: clientReply}, greeted(open), do(forward)},
 		{greeted(open), event{kind: clientFlaw, answering: true}, greeted(open), do(refuseFlaw)},
@@ -83,9 +87,10 @@ func TestStep(t *testing.T) {
 		{greeted(waking), event{kind: clientRequest, method: toolsList}, greeted(waking), do(answerNoTools)},
 		{greeted(waking), event{kind: upstreamMessage, method: toolsChanged}, greeted(waking), do(drop)},
 		{greeted(waking), event{kind: upstreamMessage}, greeted(waking), do(forward)},
-		{greeted(waking), event{kind: upstreamReply, own: ownInitialize}, greeted(open), do(settle, tellChanged)},
+		{greeted(waking), event{kind: upstreamReply, own: ownInitialize}, greeted(open), do(settle, remindUpstream, tellChanged)},
+		{greeted(open), event{kind: upstreamReply, own: ownReminder}, greeted(open), do(settle)},
 		{state{phase: waking, greeted: true, ready: true}, event{kind: upstreamReply, own: ownInitialize, answer: greeting{resources: true}},
-			state{phase: open, greeted: true, ready: true, resources: true}, do(settle, readyUpstream, tellChanged)},
+			state{phase: open, greeted: true, ready: true, resources: true}, do(settle, readyUpstream, remindUpstream, tellChanged)},
 		{greeted(waking), event{kind: upstreamReply, own: ownInitialize, refused: true}, greeted(parked), do(settle, stopUpstream)},
 		{greeted(waking), event{kind: upstreamReply, own: ownInitialize, answer: greeting{mismatch: true}},
 			state{phase: closing, greeted: true, cause: RestartClient}, do(settle, stopUpstream)},
@@ -137,7 +142,7 @@ func TestStepLaws(t *testing.T) {
 			for kind := clientRequest; kind <= newGrant; kind++ {
 				for m := otherMethod; m <= toolsChanged; m++ {
 					for v := granted; v <= held; v++ {
-						for own := ownNone; own <= ownLogin; own++ {
+						for own := ownNone; own <= ownReminder; own++ {
 							checkLaws(t, s, event{kind: kind, method: m, verdict: v, own: own})
 						}
 					}

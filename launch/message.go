@@ -24,6 +24,10 @@ const (
 	toolsCall
 	resourcesList
 	resourcesRead
+	resourceTemplates
+	subscribe
+	unsubscribe
+	setLevel
 	cancelled
 	toolsChanged
 )
@@ -44,6 +48,14 @@ func methodOf(name []byte) method {
 		return resourcesList
 	case "resources/read":
 		return resourcesRead
+	case "resources/templates/list":
+		return resourceTemplates
+	case "resources/subscribe":
+		return subscribe
+	case "resources/unsubscribe":
+		return unsubscribe
+	case "logging/setLevel":
+		return setLevel
 	case "notifications/cancelled":
 		return cancelled
 	case "notifications/tools/list_changed":

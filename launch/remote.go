@@ -86,6 +86,8 @@ type remote struct {
 	session   string
 	protocol  string
 	greeting  []byte // the client's initialize
+	wishes    wishes // for a new session
+	capable   capable
 	listening bool
 	over      bool
 
@@ -138,7 +140,7 @@ func (c *remote) dispatch(line []byte) {
 	name, _ := s.text(line, fieldMethod)
 	m := &outgoing{line: line, method: methodOf(name)}
 	if s.shape() == request {
-		m.id = append([]byte(nil), s.raw(line, fieldID)...)
+		m.id, m.said = append([]byte(nil), s.raw(line, fieldID)...), wish(m.method, &s, line)
 	}
 	switch {
 	case m.method == initialize:
@@ -179,6 +181,7 @@ type outgoing struct {
 	line     []byte
 	id       []byte
 	method   method
+	said     []byte // what is remembered beyond the answer, see wish
 	answered bool
 	quiet    bool // its answer is not for the client
 }
@@ -305,11 +308,7 @@ func (c *remote) received(m *outgoing, message []byte) {
 		return
 	}
 	m.answered = true
-	if m.method == initialize {
-		c.mu.Lock()
-		c.protocol = protocolOf(message)
-		c.mu.Unlock()
-	}
+	c.learn(m, message)
 	if !m.quiet {
 		c.deliver(message)
 	}

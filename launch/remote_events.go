@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"skald-connectors/internal/exactjson"
 )
 
 // patience ends a request of which nothing new came for a while.
@@ -45,16 +43,6 @@ func (r *patient) Read(b []byte) (int, error) {
 		r.p.timer.Reset(r.p.limit)
 	}
 	return n, err
-}
-
-func protocolOf(message []byte) string {
-	doc, _, err := exactjson.Parse(message, maxDepth)
-	if err != nil {
-		return ""
-	}
-	result, _ := doc.Get("result")
-	version, _ := result.Get("protocolVersion")
-	return version.Str
 }
 
 // eventStream reads server-sent events (WHATWG HTML, section 9.2).

@@ -2,7 +2,11 @@ package launch
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
+	"strconv"
+
+	"skald-connectors/internal/exactjson"
 )
 
 // exchange sends a message and passes on what comes back, once more after a
@@ -90,7 +94,52 @@ func (c *remote) renew(old string) bool {
 		return false
 	}
 	c.listen()
+	c.spawn(c.remind)
 	return true
+}
+
+// learn notes what an answer says of the session.
+func (c *remote) learn(m *outgoing, message []byte) {
+	switch {
+	case m.method == initialize:
+		doc, _, err := exactjson.Parse(message, maxDepth)
+		if err != nil {
+			doc = exactjson.Value{}
+		}
+		result, _ := doc.Get("result")
+		version, _ := result.Get("protocolVersion")
+		capabilities, _ := result.Get("capabilities")
+		c.mu.Lock()
+		c.protocol, c.capable = version.Str, capableOf(capabilities)
+		c.mu.Unlock()
+	case len(m.said) > 0 && !m.quiet:
+		var s scanner
+		s.replies = true
+		if s.scan(message) && s.has(fieldResult) {
+			c.mu.Lock()
+			c.wishes.accepted(m.method, m.said)
+			c.mu.Unlock()
+		}
+	}
+}
+
+// remind asks the new session for what the client had asked of the old one. What
+// is refused is not in force: the server has changed its mind.
+func (c *remote) remind() {
+	var again []*outgoing
+	own := "skald-connectors/" + rand.Text() + "/"
+	c.mu.Lock()
+	c.wishes.each(c.capable, func(method, params string) {
+		id := strconv.AppendQuote(nil, own+strconv.Itoa(len(again)))
+		line := append(appendHead(nil, id), `,"method":"`+method+`","params":`+params+"}"...)
+		again = append(again, &outgoing{line: line, id: id, method: methodOf([]byte(method)), quiet: true})
+	})
+	c.mu.Unlock()
+	for _, m := range again {
+		if _, err := c.once(m); err != nil {
+			return // the next session is reminded anew
+		}
+	}
 }
 
 // stop ends the connection.

@@ -9,6 +9,9 @@ import (
 const (
 	eachByte = 0x0101010101010101
 	topBits  = 0x8080808080808080
+
+	// laxKey is more than any spelling of a key that is looked for: six bytes a letter.
+	laxKey = 128
 )
 
 // inside reads the inside of a string up to its end or the end of the chunk.
@@ -81,7 +84,7 @@ func multiByte(b []byte) int {
 
 // keep notes a part of a key, quote included, where keys are looked at.
 func (s *scanner) keep(part []byte) {
-	if s.inKey && s.depth <= 2 {
+	if s.inKey && s.depth <= 2 && !(s.lax && len(s.key) > laxKey) {
 		s.key = append(s.key, part...)
 	}
 }

@@ -122,8 +122,10 @@ type Session struct {
 	redactor  *keystore.Redactor
 	parking   Parking
 	greeting  []byte // the params of the client's initialize, for waking
-	requested string // the protocol version that the client asked for
-	told      string // the protocol version that the client was told
+	wishes    wishes
+	capable   capable // of wishes, the woken connector
+	requested string  // the protocol version that the client asked for
+	told      string  // the protocol version that the client was told
 	ownCount  int
 	asked     time.Time // when LoginTool was asked last
 	askLater  bool      // it is asked again when a minute has passed
@@ -134,6 +136,7 @@ type Session struct {
 	links     []*link              // all that were taken
 	readers   sync.WaitGroup       // of their output
 	lost      sync.Once
+	longTold  bool // that a notification was too long
 }
 
 // link is an upstream with its writing end.

@@ -146,17 +146,6 @@ func TestTooLong(t *testing.T) {
 	if raced {
 		t.Skip("messages of 64 MiB; the run without the race detector has them")
 	}
-	synctest.Test(t, func(t *testing.T) {
-		b := begin(t, options(), false)
-		io.WriteString(b.client, `{"jsonrpc":"2.0","method":"m","params":"`+strings.Repeat("a", lineLimit)+"\"}\n")
-		if got := b.send(`{"jsonrpc":"2.0","method":"next"}`); got != `{"jsonrpc":"2.0","method":"next"}`+"\n" {
-			t.Errorf("the connector got %.80q", got)
-		}
-		if got := b.out.taken(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the line is longer than 64 MiB"`) {
-			t.Errorf("the client got %q", got)
-		}
-		b.end()
-	})
 	for _, head := range []string{`noise `, `{"jsonrpc":"2.0","method":"m","params":"`, `{"params":"`} {
 		synctest.Test(t, func(t *testing.T) {
 			b := begin(t, options(), false)

@@ -203,6 +203,7 @@ func (s *Session) adaptGreeting(c *call, line []byte) answer {
 		s.told = version.Str
 	}
 	capabilities, has := result.Get("capabilities")
+	s.capable = capableOf(capabilities)
 	switch {
 	case !has:
 		a.text = insert(line, result.Start+1, `"capabilities":{"resources":{}}`, len(result.Members) > 0)

@@ -80,11 +80,11 @@ func (t *turn) apply(f effect) {
 		t.settle()
 	case adapt:
 		t.adapt()
-	case answerGreeting, answerPing, answerNoTools, answerResources, answerStatus:
+	case answerGreeting, answerPing, answerNoTools, answerResources, answerTemplates, answerStatus:
 		t.answer(f)
-	case refuseFlaw, refuseAgain, refuseNoStatus, refuseForbidden, refuseChanged, refuseParkedCall, refuseParkedRead, refuseParked, refuseEnding:
+	case refuseFlaw, refuseAgain, refuseNoStatus, refuseForbidden, refuseChanged, refuseParkedCall, refuseParkedRead, refuseNoResource, refuseParked, refuseEnding:
 		t.refuse(f)
-	case greetUpstream, readyUpstream:
+	case greetUpstream, readyUpstream, remindUpstream:
 		t.speak(f)
 	case tellChanged:
 		t.tellChanged()
