@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -66,7 +67,11 @@ func (ix *Index) lookup(s *side, id string) (manifest.Entry, error) {
 	case lo == hi || id == "":
 		return manifest.Entry{}, &NotFoundError{ID: id, Near: s.near(key)}
 	}
-	e, err := ix.entry(s, make([]byte, 2*pageSize), lo, hi-lo)
+	p, err := s.place(make([]byte, 2*pageSize), lo)
+	if err != nil {
+		return manifest.Entry{}, err
+	}
+	e, err := ix.entry(p, hi-lo)
 	switch {
 	case err != nil:
 		return manifest.Entry{}, err
@@ -78,12 +83,8 @@ func (ix *Index) lookup(s *side, id string) (manifest.Entry, error) {
 	return e, nil
 }
 
-// entry reads record i, whose id stands same times in the index.
-func (ix *Index) entry(s *side, buf []byte, i, same int) (manifest.Entry, error) {
-	p, err := s.place(buf, i)
-	if err != nil {
-		return manifest.Entry{}, err
-	}
+// entry reads the entry of a record, whose id stands same times in the index.
+func (ix *Index) entry(p place, same int) (manifest.Entry, error) {
 	raw := make([]byte, p.len)
 	if _, err := ix.body.ReadAt(raw, p.off); err != nil && err != io.EOF {
 		return manifest.Entry{}, fmt.Errorf("reading the cached index: %w", err)
@@ -112,44 +113,38 @@ func (ix *Index) search(s *side, m *matcher, limit int) ([]manifest.Entry, error
 	if err != nil {
 		return nil, err
 	}
-	found, buf := make([]manifest.Entry, 0, len(hits)), make([]byte, 2*pageSize)
-	for _, h := range hits {
-		i, err := s.at(buf, h.textOff)
+	found := make([]manifest.Entry, len(hits))
+	workers := min(runtime.GOMAXPROCS(0), len(hits)/fewHits+1)
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		lo, hi := len(hits)*w/workers, len(hits)*(w+1)/workers
+		wg.Go(func() { errs[w] = ix.entries(s, hits[lo:hi], found[lo:hi]) })
+	}
+	wg.Wait()
+	return found, errors.Join(errs...)
+}
+
+// fewHits are read sooner than another goroutine is started.
+const fewHits = 16
+
+// entries reads the entry of each hit.
+func (ix *Index) entries(s *side, hits []hit, found []manifest.Entry) error {
+	buf := make([]byte, 4*pageSize)
+	for n, h := range hits {
+		i, p, err := s.at(buf, h.textOff)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		same, err := s.twins(buf, i)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		e, err := ix.entry(s, buf, i, same)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, e)
-	}
-	return found, nil
-}
-
-// twins tells how many entries have the id of record i; an id that cannot be read has no twins.
-func (s *side) twins(buf []byte, i int) (int, error) {
-	k, err := s.key(buf, i)
-	if err != nil || len(k) == 0 {
-		return 1, err
-	}
-	key, same := string(k), 1
-	for _, j := range [...]int{i - 1, i + 1} {
-		if j < 0 || j >= s.count {
-			continue
-		}
-		if k, err = s.key(buf, j); err != nil {
-			return 0, err
-		}
-		if string(k) == key {
-			same++
+		if found[n], err = ix.entry(p, same); err != nil {
+			return err
 		}
 	}
-	return same, nil
+	return nil
 }
 
 // Versions gives the versions of those ids that the index has in a state to be installed. Others are absent.

@@ -281,14 +281,14 @@ func TestEveryLineHasItsRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.at(buf, p.textOff); got != i || err != nil {
+		if got, _, err := s.at(buf, p.textOff); got != i || err != nil {
 			t.Fatalf("record %d at %d: %d, %v", i, p.textOff, got, err)
 		}
-		if _, err := s.at(buf, p.textOff+1); err != errDamaged {
+		if _, _, err := s.at(buf, p.textOff+1); err != errDamaged {
 			t.Fatalf("inside a line: %v", err)
 		}
 	}
-	if _, err := s.at(buf, s.textLen); err != errDamaged {
+	if _, _, err := s.at(buf, s.textLen); err != errDamaged {
 		t.Error(err)
 	}
 }

@@ -135,9 +135,9 @@ func (s *side) find(key string) (lo, hi int, err error) {
 	return lo, hi, err
 }
 
-// at gives the record whose line starts at this place of the text. Lines are of like length, so the place says nearly
-// which record it is; every other step halves what is left, for an index where they are not.
-func (s *side) at(buf []byte, textOff int64) (int, error) {
+// at gives the record whose line starts at this place of the text, and what it says. Lines are of like length, so the
+// place says nearly which record it is; every other step halves what is left, for an index where they are not.
+func (s *side) at(buf []byte, textOff int64) (int, place, error) {
 	lo, hi := 0, s.count
 	from, to := int64(0), s.textLen // where the lines of [lo, hi) are
 	for halve := false; lo < hi && from <= textOff && textOff < to; halve = !halve {
@@ -148,16 +148,60 @@ func (s *side) at(buf []byte, textOff int64) (int, error) {
 		p, err := s.place(buf, i)
 		switch {
 		case err != nil:
-			return 0, err
+			return 0, place{}, err
 		case p.textOff == textOff:
-			return i, nil
+			return i, p, nil
 		case p.textOff < textOff:
 			lo, from = i+1, p.textOff+p.textLen
 		default:
 			hi, to = i, p.textOff
 		}
 	}
-	return 0, errDamaged
+	return 0, place{}, errDamaged
+}
+
+// twins tells how many entries have the id of record i: equal ids stand next to each other. An id that cannot be read
+// has no twins. Of more than three the answer is three: more than one is all that counts.
+func (s *side) twins(buf []byte, i int) (int, error) {
+	lo, end := max(i-1, 0), min(i+2, s.count)
+	b, err := s.read(buf, int64(lo)*recordSize, int64(end-lo)*recordSize)
+	if err != nil {
+		return 0, err
+	}
+	var starts [3]int64 // of the lines lo to end
+	for j := range end - lo {
+		starts[j] = int64(binary.LittleEndian.Uint32(b[j*recordSize:]))
+	}
+	from, to := starts[0], min(starts[end-lo-1]+2*keyLimit, s.textLen)
+	if from >= to {
+		return 0, errDamaged
+	}
+	text, err := s.read(buf, int64(s.count)*recordSize+from, to-from)
+	if err != nil {
+		return 0, err
+	}
+	var keys [3][]byte
+	for j := range end - lo {
+		if starts[j] < from || starts[j] >= to {
+			return 0, errDamaged
+		}
+		line := text[starts[j]-from:]
+		n := bytes.IndexByte(line, fieldSep)
+		if n < 0 {
+			return 0, errDamaged
+		}
+		keys[j] = line[:n]
+	}
+	own, same := keys[i-lo], 0
+	for _, k := range keys[:end-lo] {
+		if bytes.Equal(k, own) {
+			same++
+		}
+	}
+	if len(own) == 0 {
+		return 1, nil
+	}
+	return same, nil
 }
 
 // scanChunk is how much text is looked at in one go: large enough for few reads, small enough for the processor's cache.
