@@ -61,7 +61,7 @@ func runWith(ctx context.Context, args, env []string, stdin io.Reader, stdout, s
 	defer stop()
 	out := &output{w: stdout}
 	a := &app{environ: env, stdin: stdin, stdout: out, stderr: stderr, hooks: h}
-	root := a.rootCommand()
+	root := a.rootCommand(args)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(out)
@@ -129,7 +129,8 @@ func versionString() string {
 	return "(devel)"
 }
 
-func (a *app) rootCommand() *cobra.Command {
+// rootCommand makes the commands that these arguments can mean.
+func (a *app) rootCommand(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   program,
 		Short: "Install connectors for AI agents: verified, pinned, with their secrets out of sight",
@@ -163,18 +164,42 @@ func (a *app) rootCommand() *cobra.Command {
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what is done")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never (`WHEN`)")
 	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
-	root.AddCommand(a.searchCommand(), a.infoCommand(), a.listCommand(), a.outdatedCommand(),
-		a.installCommand(), a.configureCommand(), a.verifyCommand(), a.authCommand(), a.logoutCommand(), a.secretsCommand(), a.uninstallCommand(),
-		a.upgradeCommand(), a.rollbackCommand(), a.pinCommand(true), a.pinCommand(false),
-		a.mountCommand(), a.unmountCommand(), a.clientsCommand(), a.seedCommand(), a.doctorCommand(), a.exportCommand(), a.applyCommand(),
-		a.runCommand(), a.statusCommand(), a.toolsCommand(), a.callCommand(), a.logsCommand(), a.unlockCommand(),
-		a.marketplaceCommand(), a.bundleCommand(), a.catalogCommand(), a.versionCommand(), exitCodesTopic())
+	root.AddCommand(a.commands(args)...)
 	addDocs(root)
 	a.fitHelp(root)
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}
 	return root
+}
+
+// commands makes the one command that the first argument names, or all where it names none: making all takes as long as
+// starting the process does.
+func (a *app) commands(args []string) (all []*cobra.Command) {
+	makers := []struct {
+		name string
+		make func() *cobra.Command
+	}{
+		{"search", a.searchCommand}, {"info", a.infoCommand}, {"list", a.listCommand}, {"outdated", a.outdatedCommand},
+		{"install", a.installCommand}, {"configure", a.configureCommand}, {"verify", a.verifyCommand}, {"auth", a.authCommand},
+		{"logout", a.logoutCommand}, {"secrets", a.secretsCommand}, {"uninstall", a.uninstallCommand},
+		{"upgrade", a.upgradeCommand}, {"rollback", a.rollbackCommand}, {"pin", a.pinCommand}, {"unpin", a.unpinCommand},
+		{"mount", a.mountCommand}, {"unmount", a.unmountCommand}, {"clients", a.clientsCommand}, {"seed", a.seedCommand},
+		{"doctor", a.doctorCommand}, {"export", a.exportCommand}, {"apply", a.applyCommand},
+		{"run", a.runCommand}, {"status", a.statusCommand}, {"tools", a.toolsCommand}, {"call", a.callCommand},
+		{"logs", a.logsCommand}, {"unlock", a.unlockCommand},
+		{"marketplace", a.marketplaceCommand}, {"bundle", a.bundleCommand}, {"catalog", a.catalogCommand},
+		{"version", a.versionCommand}, {"exit-codes", exitCodesTopic},
+	}
+	for _, m := range makers {
+		if len(args) > 0 && args[0] == m.name {
+			return []*cobra.Command{m.make()}
+		}
+	}
+	for _, m := range makers {
+		all = append(all, m.make())
+	}
+	return all
 }
 
 // wrapArgs turns the refusals of cobra's argument checks into usage errors.

@@ -328,7 +328,7 @@ func searchDocument(all *shops, lines []searchLine) map[string]any {
 }
 
 func (a *app) printFound(all *shops, lines []searchLine) error {
-	rows := make([][]string, len(lines))
+	rows, width := make([][]string, len(lines)), max(a.width()-48, 20)
 	for i, l := range lines {
 		text, id := l.Description, l.ID
 		switch {
@@ -340,7 +340,7 @@ func (a *app) printFound(all *shops, lines []searchLine) error {
 		if l.Marketplace != "" {
 			id = l.Marketplace + "/" + l.ID
 		}
-		rows[i] = []string{id, manifest.DisplayVersion(manifest.Entry{Version: l.Version, VersionString: l.VersionString}), l.Name, shorten(text, max(a.width()-48, 20))}
+		rows[i] = []string{id, manifest.DisplayVersion(manifest.Entry{Version: l.Version, VersionString: l.VersionString}), l.Name, shorten(text, width)}
 	}
 	return table(a.stdout, []string{"ID", "VERSION", "NAME", "DESCRIPTION"}, rows)
 }

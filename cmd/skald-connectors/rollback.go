@@ -69,17 +69,25 @@ func (a *app) mayGoBack(act *activate.Activator, name string) error {
 	return nil
 }
 
-func (a *app) pinCommand(pin bool) *cobra.Command {
-	c := &cobra.Command{
+func (a *app) pinCommand() *cobra.Command {
+	return a.pinning(true, &cobra.Command{
 		Use:     "pin NAME",
 		Short:   "Keep an installed connector at its version",
 		Long:    "pin lets upgrade pass over a connector until unpin. A rollback is still possible.",
 		Example: "  skald-connectors pin email",
-	}
-	if !pin {
-		c.Use, c.Short, c.Long = "unpin NAME", "Let a pinned connector be upgraded again", "unpin ends what pin began."
-		c.Example = "  skald-connectors unpin email"
-	}
+	})
+}
+
+func (a *app) unpinCommand() *cobra.Command {
+	return a.pinning(false, &cobra.Command{
+		Use:     "unpin NAME",
+		Short:   "Let a pinned connector be upgraded again",
+		Long:    "unpin ends what pin began.",
+		Example: "  skald-connectors unpin email",
+	})
+}
+
+func (a *app) pinning(pin bool, c *cobra.Command) *cobra.Command {
 	c.GroupID, c.Args, c.ValidArgsFunction = "main", cobra.ExactArgs(1), a.completeNames
 	c.RunE = func(cmd *cobra.Command, args []string) error { return a.pin(cmd.Context(), args[0], pin) }
 	return c
