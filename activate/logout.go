@@ -12,13 +12,14 @@ import (
 // SignInState is the sign-in of one activation, without its values.
 type SignInState struct {
 	Name       string
-	Provider   string // slug, or the host that the server named
+	Provider   string // slug, or the host that the server named; "" = not known before the first sign-in
+	QR         bool   // a phone signs in: there is no credential here, State says whether it has
 	State      record.State
 	Credential *login.Credential // nil where there is none; its secrets print as redacted, Asked is what the version that is here wants
 	Locked     error             // the key store could not be asked
 }
 
-// SignIns lists the activations whose credential comes from a sign-in.
+// SignIns lists the activations whose credential comes from a sign-in, also those that wait for one.
 func (a *Activator) SignIns(ctx context.Context) ([]SignInState, error) {
 	list, err := a.Records().List()
 	if err != nil {
@@ -26,7 +27,11 @@ func (a *Activator) SignIns(ctx context.Context) ([]SignInState, error) {
 	}
 	var out []SignInState
 	for _, l := range list {
-		if l.Record == nil || !SignsIn(l.Record) {
+		if l.Record != nil && signedByPhone(l.Record) {
+			out = append(out, SignInState{Name: l.Name, State: l.Record.AuthState, QR: true})
+			continue
+		}
+		if l.Record == nil || !a.CanSignIn(l.Record) {
 			continue
 		}
 		s := SignInState{Name: l.Name, Provider: l.Record.Auth.Provider, State: l.Record.AuthState}
@@ -46,6 +51,8 @@ func (a *Activator) SignIns(ctx context.Context) ([]SignInState, error) {
 	}
 	return out, nil
 }
+
+func signedByPhone(rec *record.Record) bool { return rec.Auth.Type == "qr" }
 
 // LoggedOut is what a logout did. Revoked is false where the provider has no way to be told, or Failed says why it was not.
 type LoggedOut struct {
@@ -67,7 +74,7 @@ func (e *NoSignInError) Error() string {
 // from the deletion.
 func (a *Activator) Logout(ctx context.Context, name string) (out LoggedOut, err error) {
 	err = a.onRecord(ctx, name, func(present *record.Record) error {
-		if !SignsIn(present) {
+		if !a.CanSignIn(present) {
 			return &NoSignInError{Name: name}
 		}
 		t, err := a.resume(ctx, present, false)

@@ -60,6 +60,19 @@ func SignsIn(rec *record.Record) bool {
 	return rec.Auth.Type == oauth2 || slices.ContainsFunc(rec.Secrets, func(s record.SecretRef) bool { return login.IsHandle(s.Name) })
 }
 
+// CanSignIn is SignsIn, and tells a remote connector that waits for its first sign-in, or its next: its server asks for one by
+// itself, the manifest knows of none, and nothing secret is typed that could be missing.
+func (a *Activator) CanSignIn(rec *record.Record) bool {
+	if SignsIn(rec) {
+		return true
+	}
+	if !rec.Remote() || rec.Auth.Type != "" && rec.Auth.Type != "none" || rec.AuthState != record.Unauthorized && rec.AuthState != record.Expired {
+		return false
+	}
+	m, err := a.Manifest(rec)
+	return err == nil && !slices.ContainsFunc(m.Fields(), func(f manifest.Field) bool { return f.Secret })
+}
+
 // supportedSignIn says what of a manifest's sign-in could not work, "" = nothing.
 func supportedSignIn(m *manifest.Manifest) string {
 	d := m.Auth.Deliver

@@ -55,7 +55,7 @@ func (a *app) auth(ctx context.Context, o *authOptions) error {
 	switch {
 	case rec.Auth.Type == "qr":
 		return a.authQR(ctx, act, &o.configureOptions)
-	case !activate.SignsIn(rec):
+	case !act.CanSignIn(rec):
 		return a.configure(ctx, &o.configureOptions)
 	case o.given.any() || o.sandbox != "" || o.noVerify || len(o.access.grant)+len(o.access.withhold) > 0:
 		return withHint(usagef("%s signs in in a browser; auth takes no settings for it", o.name), "change its settings with %s configure %s", program, o.name)
@@ -86,6 +86,9 @@ func (a *app) authStatusCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.authStatus(cmd.Context()) },
 	}
 }
+
+// phoneProvider stands where a provider would, for a sign-in by QR code.
+const phoneProvider = "phone"
 
 // signInLine is one sign-in of `auth status --json`. Times are RFC 3339; lasts is "renewed", "until" (with access_expires),
 // "unknown" or "over".
@@ -118,16 +121,16 @@ func (a *app) authStatus(ctx context.Context) error {
 		l := a.signInLine(s)
 		lines[i] = l
 		scopes := fmt.Sprintf("%d of %d", len(l.Asked)-len(l.Missing), len(l.Asked))
-		if !l.SignedIn {
+		if !l.SignedIn || s.QR {
 			scopes = "-"
 		}
-		rows[i] = []string{l.Name, l.Provider, string(l.State), scopes, a.lastsText(l)}
+		rows[i] = []string{l.Name, orElse(l.Provider, "-"), string(l.State), scopes, a.lastsText(l)}
 	}
 	if a.json {
 		return a.printJSON(map[string]any{"sign_ins": lines})
 	}
 	if len(rows) == 0 {
-		a.say("nothing is signed in; connectors whose credential is typed are not listed here")
+		a.say("no connector here signs in; those whose credential is typed are not listed here")
 		return nil
 	}
 	if err := table(a.stdout, []string{"NAME", "PROVIDER", "STATE", "SCOPES", "LASTS"}, rows); err != nil {
@@ -145,6 +148,12 @@ func (a *app) signInLine(s activate.SignInState) signInLine {
 	l := signInLine{Name: s.Name, Provider: s.Provider, State: s.State, Asked: []string{}, Granted: []string{}, Missing: []string{}, Lasts: "over"}
 	if s.Locked != nil {
 		l.Error, l.Lasts = s.Locked.Error(), "unknown"
+	}
+	if s.QR {
+		l.Provider = phoneProvider
+		if l.SignedIn = s.State == record.Ready; l.SignedIn {
+			l.Lasts = "unknown"
+		}
 	}
 	c := s.Credential
 	if c == nil {
@@ -172,10 +181,16 @@ func (a *app) lastsText(l signInLine) string {
 	case "until":
 		return "until " + l.Expires.Local().Format("2006-01-02 15:04") + "; cannot be renewed"
 	case "over":
+		if l.Obtained.IsZero() {
+			return fmt.Sprintf("not signed in; run: %s auth %s", program, l.Name)
+		}
 		return fmt.Sprintf("over; run: %s auth %s", program, l.Name)
 	}
 	if l.Error != "" {
 		return "not known: " + form.Clean(l.Error)
+	}
+	if l.Provider == phoneProvider {
+		return "until the phone ends it"
 	}
 	return "until the provider ends it"
 }

@@ -36,6 +36,7 @@ func (a *app) callCommand() *cobra.Command {
 }
 
 func (a *app) call(ctx context.Context, args []string) error {
+	a.noInput = true
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (a *app) call(ctx context.Context, args []string) error {
 	}
 	c, err := a.openSession(ctx, home, name)
 	if err != nil {
-		return callError(name, err)
+		return callError(name, a.whyNot(ctx, home, name, err))
 	}
 	defer c.close()
 	if err := c.seeTools(ctx, name); err != nil {

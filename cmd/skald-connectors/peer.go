@@ -12,7 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"skald-connectors/activate"
 	"skald-connectors/form"
+	"skald-connectors/install"
 	"skald-connectors/sandbox"
 )
 
@@ -58,6 +60,31 @@ type lostError struct {
 
 func (e *lostError) Error() string { return fmt.Sprintf("asking %q: %v", e.name, e.err) }
 func (e *lostError) Unwrap() error { return e.err }
+
+// whyNot finds out why a launcher refused to start. It knows fewer exit codes than other
+// commands do (launcher.md section 1), so what kept it is looked for again, here.
+func (a *app) whyNot(ctx context.Context, home, name string, err error) error {
+	lost, is := errors.AsType[*lostError](err)
+	if !is || lost.code != exitUsage {
+		return err
+	}
+	act, why := a.activator(home)
+	if why == nil {
+		var start *activate.Start
+		if start, why = act.Prepare(ctx, name); why == nil {
+			start.Done()
+			start.Release()
+			return err // it is gone, or it was the sandbox that started nothing
+		}
+	}
+	if _, changed := errors.AsType[*install.ChangedError](why); changed {
+		why = withHint(why, "repair it with %s verify %s", program, name)
+	}
+	if code, _ := classify(why); code != exitInterrupted && code != exitFailed {
+		lost.err, lost.code = why, code
+	}
+	return err
+}
 
 // openSession starts `run NAME` and completes the handshake.
 func (a *app) openSession(ctx context.Context, home, name string) (*ownClient, error) {

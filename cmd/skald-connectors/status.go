@@ -46,6 +46,7 @@ type statusLine struct {
 }
 
 func (a *app) status(ctx context.Context, args []string) error {
+	a.noInput = true
 	home, err := a.home()
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (a *app) askStatus(ctx context.Context, home, name string) (line statusLine
 	defer cancel()
 	err := a.readStatus(limited, home, name, &line)
 	line.ElapsedMS = time.Since(began).Milliseconds()
-	if err != nil {
+	if err = a.whyNot(ctx, home, name, err); err != nil {
 		line.State, line.err, line.Message = "failed", err, err.Error()
 		var lost *lostError
 		if errors.As(err, &lost) {
@@ -121,7 +122,8 @@ func (a *app) readStatus(ctx context.Context, home, name string, line *statusLin
 	return nil
 }
 
-// statusCode is the exit code of a status that could not be read: that of run.
+// statusCode is the exit code of a status that could not be read: what kept run from
+// starting, or that of run.
 func statusCode(err error) int {
 	var lost *lostError
 	if errors.As(err, &lost) && lost.code > 0 && lost.code != exitFailed {
