@@ -3,6 +3,7 @@ package form
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
@@ -29,7 +30,7 @@ func (t *Terminal) ask(ctx context.Context, title string, entries []*entry) erro
 func (t *Terminal) askOne(ctx context.Context, title, body string, e *entry) error {
 	return t.inSession(ctx, func(s *session) error {
 		if body != "" {
-			s.println(cleanText(body) + "\n")
+			s.println(strings.TrimRight(cleanText(body), "\n") + "\n") // one empty line, however the text ends
 		}
 		if s.plain {
 			return s.prompts(ctx, "", []*entry{e})

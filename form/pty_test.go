@@ -92,7 +92,7 @@ func child(text string) int {
 func (sc script) run(ctx context.Context, t *Terminal, out *outcome) error {
 	switch sc.Do {
 	case "confirm":
-		yes, err := t.Confirm(ctx, sc.Title, "It will run here.\nIt asks for one key.", "Install", "Cancel")
+		yes, err := t.Confirm(ctx, sc.Title, "It will run here.\nIt asks for one key.\n", "Install", "Cancel")
 		out.Values["confirm"] = map[bool]string{true: "yes", false: "no"}[yes]
 		return err
 	case "choose":
