@@ -112,6 +112,7 @@ type Set struct {
 	Start     *Start    // for npx
 
 	files map[string][]byte // what npm or pip is given
+	lock  *lock             // where npm has one that fits; else nil
 }
 
 // Scripts names the packages that want to run something when they are installed.

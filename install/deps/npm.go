@@ -50,7 +50,7 @@ func (b *build) npm(ctx context.Context) (*Result, error) {
 	if err := b.write(map[string][]byte{packageFile: files[packageFile], lockFile: l.marshal(w)}); err != nil {
 		return nil, err
 	}
-	end := b.watch(len(l.packages), func() int { return countPackages(filepath.Join(b.tree, NPM.Folder())) })
+	end := b.watch(len(l.on(machineOf(b.o.Tool.Path))), func() int { return countPackages(filepath.Join(b.tree, NPM.Folder())) })
 	err = b.runNPM(ctx, true, "ci")
 	end()
 	if err != nil {

@@ -355,25 +355,12 @@ func (l *lock) fits(w *wanted) string {
 	}
 	for _, p := range l.packages {
 		for name := range p.deps {
-			if !p.bundled && !findAbove(places, p.where, name) {
+			if !p.bundled && above(places, p.where, name) == "" {
 				return "a package that another one needs is not in it"
 			}
 		}
 	}
 	return ""
-}
-
-// findAbove looks for a package where node would: in each node_modules on the way up.
-func findAbove(places map[string]bool, from, name string) bool {
-	for {
-		if places[path.Join(from, "node_modules", name)] {
-			return true
-		}
-		if from == "" {
-			return false
-		}
-		from = from[:max(0, strings.LastIndex(from, "/node_modules/"))]
-	}
 }
 
 // marshal writes the lock for npm ci.

@@ -64,7 +64,7 @@ func (s *Set) addLock(w *wanted, in Input, shipped bool) error {
 		s.Why = fmt.Sprintf("its %s is out of step (%s): the registry decides what differs, and that is recorded", file, why)
 		return nil
 	}
-	s.From, s.Locked, s.Packages = file, true, l.list()
+	s.From, s.Locked, s.Packages, s.lock = file, true, l.list(), l
 	return nil
 }
 
