@@ -101,19 +101,12 @@ func (a *Activator) probeStored(ctx context.Context, rec *record.Record, commit 
 func (a *Activator) AcceptTools(ctx context.Context, name string) error {
 	return a.onRecord(ctx, name, func(present *record.Record) error {
 		_, err := a.probeStored(ctx, present, func(t *trial, p *record.Probe) error {
-			unlock, err := a.lockCommit(ctx)
-			if err != nil {
-				return err
-			}
-			defer unlock()
-			a.step("write-tools")
-			if err := a.definitions().Write(name, p.Tools, present); err != nil {
-				return err
-			}
-			next := *present
-			next.Tools, next.Probe, next.UpdatedAt = toolRefs(t.manifest, p.Tools, next.Grant), p, a.Now().UTC()
-			a.step("write-record")
-			return a.Records().Write(&next)
+			_, err := a.rewrite(ctx, present, writeRecord, func(next *record.Record) error {
+				a.step("write-tools")
+				next.Tools, next.Probe = toolRefs(t.manifest, p.Tools, next.Grant), p
+				return a.definitions().Write(name, p.Tools, present)
+			})
+			return err
 		})
 		return err
 	})
@@ -127,21 +120,15 @@ func (a *Activator) LimitTools(ctx context.Context, name string, allow, deny []s
 		if unknown := unknownTools(present.Tools, slices.Concat(allow, deny)); len(unknown) > 0 {
 			return &GrantError{Connector: name, Unknown: unknown, Has: toolNamesOf(present.Tools)}
 		}
-		unlock, err := a.lockCommit(ctx)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		next := *present
-		next.Grant = changedGrant(present.Grant, allow, deny)
-		next.Tools = slices.Clone(present.Tools)
-		for i, t := range next.Tools {
-			next.Tools[i].Granted = next.Grant.Allows(t.Name)
-		}
-		next.UpdatedAt = a.Now().UTC()
-		a.step("write-record")
-		rec = &next
-		return a.Records().Write(&next)
+		rec, err = a.rewrite(ctx, present, writeRecord, func(next *record.Record) error {
+			next.Grant = changedGrant(present.Grant, allow, deny)
+			next.Tools = slices.Clone(present.Tools)
+			for i, t := range next.Tools {
+				next.Tools[i].Granted = next.Grant.Allows(t.Name)
+			}
+			return nil
+		})
+		return err
 	})
 	return rec, err
 }

@@ -26,7 +26,11 @@ const defaultDepsTimeout = 300 * time.Second
 type Dependency struct {
 	deps.Set
 	Tool *deps.Tool
+	Here []deps.Package // those of Set.Packages that come on this machine
 }
+
+// ScriptsHere names the packages that come and want to run something when they are installed.
+func (d Dependency) ScriptsHere() []string { return deps.Set{Packages: d.Here}.Scripts() }
 
 // packageOptions are the user's words on dependencies.
 type packageOptions struct {
@@ -48,7 +52,7 @@ func (a *Activator) readDeps(ctx context.Context, m *manifest.Manifest, open fun
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Dependency{Set: s, Tool: tool})
+		out = append(out, Dependency{Set: s, Tool: tool, Here: s.Here(tool)})
 	}
 	return out, nil
 }

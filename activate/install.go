@@ -74,9 +74,10 @@ func (a *Activator) CheckGiven(p *Plan, given map[string]Given) ([]string, error
 // secrets, so that a missing key store is known before anything is typed.
 // undo takes a new key away again while no vault needs it.
 func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]Given) (undo func(), err error) {
+	asked := a.Person != nil && asks(p.Fields, given, p.Brief)
 	needed := slices.ContainsFunc(p.Fields, func(f manifest.Field) bool {
 		_, isGiven := given[f.Name]
-		return f.Secret && (isGiven || a.Person != nil)
+		return f.Secret && (isGiven || asked)
 	}) || signsIn(p.Manifest) && !p.Pending
 	if !needed {
 		return func() {}, nil
@@ -184,8 +185,7 @@ func (a *Activator) installStaged(ctx context.Context, r Request, stage *install
 	if _, err := t.values.take(r.Given); err != nil {
 		return nil, err
 	}
-	t.only = r.Ask
-	p, err := a.prove(ctx, t, a.needsForm(t, r.Given), r.NoVerify)
+	p, err := a.prove(ctx, t, r.firstForm(t), r.NoVerify)
 	if err != nil {
 		return nil, err
 	}
@@ -223,15 +223,24 @@ func grantError(connector string, unknown []string, p *record.Probe) error {
 	return e
 }
 
-// needsForm tells whether a person is asked: not when the command line already
-// gave every field a value or there is nothing to ask.
-func (a *Activator) needsForm(t *trial, given map[string]Given) bool {
-	if t.only != nil {
-		return len(t.only) > 0
+// firstForm tells whether the form is shown before anything is tried, and notes which
+// fields it asks for.
+func (r *Request) firstForm(t *trial) bool {
+	if r.Ask == nil {
+		return asks(t.values.fields, r.Given, r.Plan.Brief)
 	}
-	return slices.ContainsFunc(t.values.fields, func(f manifest.Field) bool {
+	if len(r.Ask) > 0 {
+		t.only = r.Ask
+	}
+	return len(r.Ask) > 0
+}
+
+// asks tells whether a person is asked for the fields: not when each has a value
+// already; with brief, not when each has one that needs one.
+func asks(fields []manifest.Field, given map[string]Given, brief bool) bool {
+	return slices.ContainsFunc(fields, func(f manifest.Field) bool {
 		_, ok := given[f.Name]
-		return !ok
+		return !ok && (!brief || f.Required && (f.Secret || f.Default == ""))
 	})
 }
 
@@ -283,7 +292,7 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *record.R
 	if !t.signedOut {
 		left = a.leftSignIns(ctx, present, rec)
 	}
-	a.step("write-record")
+	a.step(writeRecord)
 	if err := a.Records().Write(rec); err != nil {
 		return err
 	}

@@ -85,23 +85,6 @@ func (a *Activator) makeReady(ctx context.Context, t *trial, rec *record.Record)
 	return a.resumeDeps(ctx, t, rec)
 }
 
-// onRecord runs do on an installed activation while no other process works on it.
-func (a *Activator) onRecord(ctx context.Context, name string, do func(present *record.Record) error) error {
-	if _, err := a.Records().Read(name); err != nil {
-		return err
-	}
-	unlock, err := a.lockName(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	present, err := a.Records().Read(name)
-	if err != nil {
-		return err
-	}
-	return do(present)
-}
-
 // replace commits what was proved in place of the present record.
 func (a *Activator) replace(ctx context.Context, t *trial, p proof, present *record.Record) (*record.Record, error) {
 	unlock, err := a.lockCommit(ctx)
@@ -249,25 +232,19 @@ func (a *Activator) verifyAs(ctx context.Context, name string, prepare func(*tri
 type UnfilledError struct{ MissingError }
 
 func (a *Activator) recordVerify(ctx context.Context, t *trial, p proof, present *record.Record, failed error) (*record.Record, error) {
-	unlock, err := a.lockCommit(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	next := *present
-	next.Verify = a.verifyRef(p.outcome, failed)
-	next.Runtimes, next.Deps, next.UpdatedAt = t.runtimes, t.deps, a.Now().UTC()
-	t.recordSandbox(a, &next) // the back end may be another one since
-	if unpaired(failed) {
-		next.AuthState = record.Unauthorized
-	}
-	if failed == nil {
-		next.AuthState = p.state
-		if err := a.acceptTools(t, p.probe, &next, present); err != nil {
-			return nil, err
+	return a.rewrite(ctx, present, writeRecord, func(next *record.Record) error {
+		next.Verify = a.verifyRef(p.outcome, failed)
+		next.Runtimes, next.Deps = t.runtimes, t.deps
+		t.recordSandbox(a, next) // the back end may be another one since
+		if unpaired(failed) {
+			next.AuthState = record.Unauthorized
 		}
-	}
-	return &next, a.Records().Write(&next)
+		if failed != nil {
+			return nil
+		}
+		next.AuthState = p.state
+		return a.acceptTools(t, p.probe, next, present)
+	})
 }
 
 // verifyRef is what the record says of an outcome.

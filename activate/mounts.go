@@ -78,19 +78,14 @@ func (a *Activator) noteMounts(ctx context.Context, present *record.Record, moun
 	if slices.Equal(present.Mounts, mounts) {
 		return nil
 	}
-	unlock, err := a.lockCommit(ctx)
-	if err != nil {
-		return err
+	_, err := a.rewrite(ctx, present, "mount-record", func(next *record.Record) error {
+		next.Mounts = mounts
+		return nil
+	})
+	if err == nil {
+		present.Mounts = mounts
 	}
-	defer unlock()
-	next := *present
-	next.Mounts, next.UpdatedAt = mounts, a.Now().UTC()
-	a.step("mount-record")
-	if err := a.Records().Write(&next); err != nil {
-		return err
-	}
-	present.Mounts = mounts
-	return nil
+	return err
 }
 
 // NoteMounts puts what a seeding wrote into the record of name.

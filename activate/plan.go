@@ -2,6 +2,7 @@ package activate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"skald-connectors/fetch"
 	"skald-connectors/install/deps"
 	"skald-connectors/keystore"
+	"skald-connectors/login"
 	"skald-connectors/manifest"
 	"skald-connectors/sandbox"
 )
@@ -20,6 +22,7 @@ import (
 type Plan struct {
 	Name        string // of the activation
 	Pending     bool   // the sign-in comes later
+	Brief       bool   // nothing is asked for that can stay open
 	Index       *fetch.Index
 	Entry       manifest.Entry
 	Manifest    *manifest.Manifest
@@ -38,6 +41,9 @@ type Plan struct {
 	Loud     string
 	Fields   []manifest.Field
 	Enforced sandbox.Enforcement
+	// NoClient says that its sign-in needs a client of the person's own, and none is
+	// set up; nil = it does not.
+	NoClient *login.NoClientError
 	// Store says where secrets would go; zero when no field is secret.
 	Store    keystore.Description
 	Warnings []string
@@ -67,6 +73,7 @@ func (e *UnsupportedError) Error() string {
 type PlanOptions struct {
 	NoDeps           bool   // they install dependencies by hand
 	Pending          bool   // they sign in later
+	Brief            bool   // they are not asked for what can stay open
 	Mode             string // of the sandbox
 	Grants, Withheld []Access
 	Given            map[string]Given
@@ -91,7 +98,7 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Name: name, Pending: o.Pending, Index: pre.Index, Entry: pre.Entry, Manifest: pre.Manifest, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest}
+	p := &Plan{Name: name, Pending: o.Pending, Brief: o.Brief, Index: pre.Index, Entry: pre.Entry, Manifest: pre.Manifest, Diagnostics: pre.Diagnostics, ManifestDigest: pre.ManifestDigest}
 	v := newValues(p.Manifest)
 	if _, err := v.take(o.Given); err != nil {
 		return nil, err
@@ -139,6 +146,10 @@ func (a *Activator) complete(ctx context.Context, p *Plan, v *values, open func(
 	if !man.Remote() {
 		p.Command = append([]string{man.Server.Command}, man.Server.Args...)
 		p.Loud = loud(man, e.Files)
+	}
+	if signsIn(man) {
+		_, err := a.Providers().Look(man.Auth.Provider)
+		p.NoClient, _ = errors.AsType[*login.NoClientError](err)
 	}
 	box, err := a.OpenSandbox(o.Mode)
 	if err != nil {

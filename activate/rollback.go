@@ -180,16 +180,11 @@ func (a *Activator) SetPinned(ctx context.Context, name string, pinned bool) (re
 		if rec = present; present.Pinned == pinned {
 			return nil
 		}
-		unlock, err := a.lockCommit(ctx)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		next := *present
-		next.Pinned, next.UpdatedAt = pinned, a.Now().UTC()
-		rec = &next
-		a.step("write-record")
-		return a.Records().Write(&next)
+		rec, err = a.rewrite(ctx, present, writeRecord, func(next *record.Record) error {
+			next.Pinned = pinned
+			return nil
+		})
+		return err
 	})
 	return rec, err
 }

@@ -296,7 +296,7 @@ func scriptsAllowed(present *record.Record, list []Dependency) bool {
 		}
 	}
 	for _, d := range list {
-		for _, p := range d.Packages {
+		for _, p := range d.Here {
 			if p.Scripts && !allowed[p.Name] {
 				return false
 			}
