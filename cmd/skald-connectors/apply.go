@@ -17,13 +17,13 @@ import (
 )
 
 type applyOptions struct {
-	file                   string
-	dryRun, latest         bool
-	yes, noVerify, noMount bool
-	allowOther, wider      bool
-	bundles                []string
-	expired                bool
-	secretFile, secretEnv  []string
+	agreeFlags
+	file                  string
+	dryRun, latest        bool
+	noMount, wider        bool
+	bundles               []string
+	expired               bool
+	secretFile, secretEnv []string
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -48,13 +48,11 @@ func (a *app) applyCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, change nothing; exit 10 when there is something")
 	f.BoolVar(&o.latest, "latest", false, "where a version is gone, take the marketplace's newest")
-	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plans and to changed settings")
-	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connectors' verify commands")
+	o.agreeFlags.register(c, "agree to the plans and to changed settings")
 	f.BoolVar(&o.noMount, "no-mount", false, "do not mount into clients")
-	f.BoolVar(&o.allowOther, "allow-command", false, "agree to commands that are not one of the usual runtimes")
 	f.BoolVar(&o.wider, "allow-wider", false, "agree to what the set lets a connector do besides what it asks for: grants, no sandbox")
 	f.StringArrayVar(&o.bundles, "bundle", nil, "take connectors from this bundle `FILE` (repeatable)")
-	f.BoolVar(&o.expired, "allow-expired", false, "with --bundle: take its index although it has run out")
+	registerExpired(c, &o.expired)
 	f.StringArrayVar(&o.secretFile, "secret-file", nil, "read a secret from a file, - for standard input: `NAME/FIELD=PATH`")
 	f.StringArrayVar(&o.secretEnv, "secret-env", nil, "read a secret from an environment variable: `NAME/FIELD=VARIABLE`")
 	return c
@@ -313,7 +311,7 @@ func (a *app) showSteps(steps []*applyStep, dryRun bool, extra []string) error {
 		}
 		rows[i] = []string{action, s.Name, s.text()}
 	}
-	if err := table(a.stdout, nil, rows); err != nil {
+	if err := a.table(nil, rows); err != nil {
 		return err
 	}
 	for _, s := range steps {

@@ -42,7 +42,7 @@ func setCode(err error) (int, string, bool) {
 // planMember finds out what one activation of the set needs here. Nothing is changed.
 func (a *app) planMember(ctx context.Context, act *activate.Activator, m setMember, o *applyOptions, secrets map[string]activate.Given) *applyStep {
 	s := &applyStep{Name: m.Name, Action: stepFailed, Asks: []string{}, Changes: []string{}, Mounts: []string{}, member: m}
-	s.opts = &installOptions{ids: []string{m.Connector}, as: m.Name, yes: o.yes, noVerify: o.noVerify, allowOther: o.allowOther, scripts: m.Scripts, depsTimeout: depsTimeout,
+	s.opts = &installOptions{ids: []string{m.Connector}, as: m.Name, agreeFlags: o.agreeFlags, packageFlags: packageFlags{depsLimit: depsLimit{depsTimeout}, scripts: m.Scripts},
 		sandbox: orElse(m.Sandbox.Mode, "auto"), allow: m.Grant.Allow, deny: m.Grant.Deny, noMount: o.noMount, expired: o.expired}
 	rec, err := act.Records().Read(m.Name)
 	var absent *record.NotInstalledError

@@ -44,11 +44,7 @@ func (a *app) authCommand() *cobra.Command {
 }
 
 func (a *app) auth(ctx context.Context, o *authOptions) error {
-	act, err := a.openHome()
-	if err != nil {
-		return err
-	}
-	rec, err := act.Records().Read(o.name)
+	act, rec, err := a.openInstalled(o.name)
 	if err != nil {
 		return err
 	}
@@ -71,10 +67,10 @@ func (a *app) auth(ctx context.Context, o *authOptions) error {
 		return a.printJSON(rec)
 	}
 	if followed {
-		fmt.Fprintf(a.stdout, "%s was signed in meanwhile by another %s; it is %s.\n", rec.Name, program, rec.AuthState)
+		a.line("%s was signed in meanwhile by another %s; it is %s.", rec.Name, program, rec.AuthState)
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "%s is signed in; it is %s.\n", rec.Name, rec.AuthState)
+	a.line("%s is signed in; it is %s.", rec.Name, rec.AuthState)
 	return nil
 }
 
@@ -133,7 +129,7 @@ func (a *app) authStatus(ctx context.Context) error {
 		a.say("no connector here signs in; those whose credential is typed are not listed here")
 		return nil
 	}
-	if err := table(a.stdout, []string{"NAME", "PROVIDER", "STATE", "SCOPES", "LASTS"}, rows); err != nil {
+	if err := a.table([]string{"NAME", "PROVIDER", "STATE", "SCOPES", "LASTS"}, rows); err != nil {
 		return err
 	}
 	for _, l := range lines {
@@ -211,11 +207,7 @@ func (a *app) logoutCommand() *cobra.Command {
 }
 
 func (a *app) logout(ctx context.Context, name string) error {
-	act, err := a.openHome()
-	if err != nil {
-		return err
-	}
-	rec, err := act.Records().Read(name)
+	act, rec, err := a.openInstalled(name)
 	if err != nil {
 		return err
 	}
@@ -235,13 +227,13 @@ func (a *app) logout(ctx context.Context, name string) error {
 	}
 	switch {
 	case !out.Had:
-		fmt.Fprintf(a.stdout, "%s was not signed in.\n", name)
+		a.line("%s was not signed in.", name)
 	case out.Revoked:
-		fmt.Fprintf(a.stdout, "%s is signed out: %s has revoked the sign-in, and it is deleted here.\n", name, out.Provider)
+		a.line("%s is signed out: %s has revoked the sign-in, and it is deleted here.", name, out.Provider)
 	case out.Failed != nil:
-		fmt.Fprintf(a.stdout, "%s is signed out here; %s could not be told: %s\n", name, out.Provider, form.Clean(out.Failed.Error()))
+		a.line("%s is signed out here; %s could not be told: %s", name, out.Provider, form.Clean(out.Failed.Error()))
 	default:
-		fmt.Fprintf(a.stdout, "%s is signed out here; %s has no way to be told: remove this program in the settings of your account there.\n", name, out.Provider)
+		a.line("%s is signed out here; %s has no way to be told: remove this program in the settings of your account there.", name, out.Provider)
 	}
 	if len(out.Others) > 0 && out.Revoked {
 		a.say("if %s uses the same account, it may have to sign in again", strings.Join(out.Others, ", "))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,7 +133,7 @@ func (a *app) providerAdd(ctx context.Context, o *providerOptions) error {
 	if a.json {
 		return a.printJSON(a.providerLine(login.ProviderState{Provider: p, Configured: true, HasSecret: !p.ClientSecret.IsZero()}))
 	}
-	fmt.Fprintf(a.stdout, "%s is set up with the client %s.\n", orElse(p.Title, p.Slug), form.Clean(p.ClientID))
+	a.line("%s is set up with the client %s.", orElse(p.Title, p.Slug), form.Clean(p.ClientID))
 	a.sayAffected(act, p.Slug)
 	return nil
 }
@@ -228,7 +227,7 @@ func (a *app) providerList() error {
 	if a.json {
 		return a.printJSON(map[string]any{"providers": lines})
 	}
-	return table(a.stdout, []string{"PROVIDER", "CLIENT", "A CLIENT IS MADE AT"}, rows)
+	return a.table([]string{"PROVIDER", "CLIENT", "A CLIENT IS MADE AT"}, rows)
 }
 
 func (a *app) providerRemoveCommand() *cobra.Command {
@@ -251,10 +250,10 @@ func (a *app) providerRemove(ctx context.Context, slug string) error {
 		return a.printJSON(map[string]any{"provider": slug, "existed": existed})
 	}
 	if !existed {
-		fmt.Fprintf(a.stdout, "%s was not set up; nothing to remove\n", form.Clean(slug))
+		a.line("%s was not set up; nothing to remove", form.Clean(slug))
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "the client of %s is forgotten\n", form.Clean(slug))
+	a.line("the client of %s is forgotten", form.Clean(slug))
 	a.sayAffected(act, slug)
 	return nil
 }

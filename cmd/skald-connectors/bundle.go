@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,15 +39,15 @@ func (a *app) bundleCommand() *cobra.Command {
 	f := export.Flags()
 	f.StringVarP(&o.to, "output", "o", "", "`FILE` to write (default: ID.tar)")
 	f.BoolVar(&o.deps, "with-deps", false, "put its packages from npm and pip in, for a machine of the same kind")
-	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
+	o.depsLimit.register(export)
 	c.AddCommand(export)
 	return c
 }
 
 type exportOptions struct {
-	id, to      string
-	deps        bool
-	depsTimeout time.Duration
+	depsLimit
+	id, to string
+	deps   bool
 }
 
 func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
@@ -90,8 +89,8 @@ func (a *app) packagesOf(ctx context.Context, home string, b *fetch.Bundle, o *e
 	if !o.deps {
 		return "", func() {}, nil
 	}
-	if o.depsTimeout <= 0 {
-		return "", nil, usagef("--deps-timeout has to be more than nothing")
+	if err := o.depsLimit.check(); err != nil {
+		return "", nil, err
 	}
 	act, err := a.activator(home)
 	if err != nil {

@@ -181,7 +181,7 @@ func (a *app) showResult(name, tool string, result json.RawMessage) error {
 					fmt.Fprintln(a.stdout, form.Clean(strings.TrimRight(line, "\r")))
 				}
 			default:
-				fmt.Fprintf(a.stdout, "[%s %s, %d characters; --json shows it]\n", form.Clean(c.Type), form.Clean(c.MIME), len(c.Data))
+				a.line("[%s %s, %d characters; --json shows it]", form.Clean(c.Type), form.Clean(c.MIME), len(c.Data))
 			}
 		}
 		if len(r.Content) == 0 && len(r.Structured) > 0 {

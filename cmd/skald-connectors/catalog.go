@@ -103,6 +103,6 @@ func (a *app) compile(cmd *cobra.Command, dir string, verify bool, against strin
 	if report.Written {
 		word = "is written"
 	}
-	fmt.Fprintf(a.stdout, "connectors.json %s: %s, %s, %s\n", word, plural(report.Connectors, "connector", "connectors"), plural(report.Files, "file", "files"), size(report.Bytes))
+	a.line("connectors.json %s: %s, %s, %s", word, plural(report.Connectors, "connector", "connectors"), plural(report.Files, "file", "files"), size(report.Bytes))
 	return nil
 }

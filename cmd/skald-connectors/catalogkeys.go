@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -175,19 +174,19 @@ func keyTexts(keys []trust.Key) []string {
 
 func (a *app) printKeys(s *catalog.KeysState) {
 	show := func(title string, k *trust.Keys) {
-		fmt.Fprintf(a.stdout, "%s: version %d, good until %s\n", title, k.Version, k.Expires.Format(time.DateOnly))
+		a.line("%s: version %d, good until %s", title, k.Version, k.Expires.Format(time.DateOnly))
 		for _, role := range []struct {
 			name string
 			need int
 			keys []trust.Key
 		}{{"root", k.RootThreshold, k.Root}, {"index", k.IndexThreshold, k.Index}} {
-			fmt.Fprintf(a.stdout, "  %s, %d of %d:\n", role.name, role.need, len(role.keys))
+			a.line("  %s, %d of %d:", role.name, role.need, len(role.keys))
 			for _, one := range role.keys {
 				mark := ""
 				if s.Draft != nil && k == s.Draft && slices.Contains(s.Signed, one.ID()) {
 					mark = "  signed"
 				}
-				fmt.Fprintf(a.stdout, "    %s  %s%s\n", one, one.ID(), mark)
+				a.line("    %s  %s%s", one, one.ID(), mark)
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (a *app) keygenCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(map[string]any{"file": args[0], "public": k.Public().String(), "number": k.Public().ID()})
 			}
-			fmt.Fprintf(a.stdout, "%s\n", k.Public())
+			a.line("%s", k.Public())
 			a.say("the secret key is in %s; keep it off the web server. %s.pub is for everybody", args[0], args[0])
 			return nil
 		},

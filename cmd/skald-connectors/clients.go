@@ -126,7 +126,7 @@ func (a *app) showClients(lines []clientLine, all bool) error {
 			rows = append(rows, []string{l.ID, l.Name, mounted, a.short(f.Path)})
 		}
 	}
-	if err := table(a.stdout, []string{"CLIENT", "NAME", "MOUNTED", "FILE"}, rows); err != nil {
+	if err := a.table([]string{"CLIENT", "NAME", "MOUNTED", "FILE"}, rows); err != nil {
 		return err
 	}
 	for _, l := range lines {

@@ -164,6 +164,9 @@ func (a *app) showCheckup(c *checkup) {
 			text = f.Name + ": " + text
 		}
 		hang := strings.Repeat(" ", 7+wide+2)
+		if width <= narrow { // too dear a column
+			hang, head = "    ", strings.TrimRight(head, " ")+"\n    "
+		}
 		fmt.Fprintln(a.stdout, head+strings.TrimPrefix(wrap(form.Clean(text), width, hang), hang))
 		if f.Mend != "" && !f.Fixed {
 			fmt.Fprintln(a.stdout, hang+"→ "+strings.TrimPrefix(wrap(form.Clean(f.Mend), width, hang+"  "), hang+"  "))

@@ -80,11 +80,7 @@ func (a *app) exportCommand() *cobra.Command {
 }
 
 func (a *app) export() error {
-	home, err := a.home()
-	if err != nil {
-		return err
-	}
-	listed, err := record.Open(home).List()
+	home, listed, err := a.installed()
 	if err != nil {
 		return err
 	}

@@ -154,8 +154,7 @@ func (a *app) look(ctx context.Context, s *shop, id string, k *about) error {
 // row writes one line of info: a label and a text that is wrapped behind it.
 func (a *app) row(b *strings.Builder, label, text string) {
 	if text != "" {
-		text = strings.TrimLeft(wrap(form.Clean(text), a.width(), strings.Repeat(" ", 12)), " ")
-		fmt.Fprintf(b, "  %-10s%s\n", label, text)
+		b.WriteString(labelRow(label, form.Clean(text), a.width()))
 	}
 }
 
@@ -192,6 +191,10 @@ func (a *app) printEntry(k *about) {
 		if i == 0 {
 			label = "files"
 		}
+		if a.width() <= narrow {
+			b.WriteString(labelRow(label, fmt.Sprintf("%s, %s, %s", form.Clean(f.Path), size(f.Size), short(f.SHA256)), a.width()))
+			continue
+		}
 		fmt.Fprintf(&b, "  %-10s%s  %9s  %s\n", label, short(f.SHA256), size(f.Size), form.Clean(f.Path))
 	}
 	if m != nil {
@@ -199,7 +202,7 @@ func (a *app) printEntry(k *about) {
 			b.WriteString("\n" + wrap(form.Clean(text), a.width(), "  ") + "\n")
 		}
 		for _, s := range m.SetupInstructions {
-			b.WriteString(wrap("- "+form.Clean(s), a.width(), "  ") + "\n")
+			b.WriteString(wrapLines("  - "+form.Clean(s), a.width()) + "\n")
 		}
 	}
 	for _, d := range k.diags {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,20 +17,13 @@ import (
 	"skald-connectors/keystore"
 )
 
-// depsTimeout is the time that npm and pip have, unless a flag says otherwise.
-const depsTimeout = 300 * time.Second
-
 type installOptions struct {
+	agreeFlags
+	packageFlags
 	ids         []string
 	as          string
 	given       givenFlags
-	yes         bool
-	noVerify    bool
 	pending     bool
-	noDeps      bool
-	scripts     bool
-	depsTimeout time.Duration
-	allowOther  bool
 	sandbox     string
 	access      accessFlags
 	ways        signInFlags
@@ -67,15 +59,11 @@ func (a *app) installCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.as, "as", "", "`NAME` of the activation, for a second account")
-	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plan")
-	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
+	o.agreeFlags.register(c, "agree to the plan, and to leaving open what need not be given")
+	o.packageFlags.register(c)
 	f.BoolVar(&o.pending, "pending", false, "leave the sign-in for later: it stays parked until auth NAME")
-	f.BoolVar(&o.noDeps, "no-deps", false, "do not install dependencies; they are here already")
-	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
-	f.DurationVar(&o.depsTimeout, "deps-timeout", depsTimeout, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
-	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
 	f.StringVar(&o.bundle, "bundle", "", "install from this bundle `FILE`, without a network")
-	f.BoolVar(&o.expired, "allow-expired", false, "with --bundle: take its index although it has run out")
+	registerExpired(c, &o.expired)
 	f.StringVar(&o.sandbox, "sandbox", "auto", "protection to start the connector with: auto, bwrap, landlock, container or none (`MODE`)")
 	o.access.register(c)
 	o.ways.register(c)
@@ -98,8 +86,8 @@ func (a *app) install(ctx context.Context, o *installOptions) error {
 	if dup := firstRepeated(o.ids); dup != "" {
 		return usagef("%q is named twice", dup)
 	}
-	if o.depsTimeout <= 0 {
-		return usagef("--deps-timeout has to be more than nothing")
+	if err := o.depsLimit.check(); err != nil {
+		return err
 	}
 	given, err := o.given.read(ctx, a)
 	if err != nil {
@@ -157,7 +145,7 @@ func (a *app) agreeAll(ctx context.Context, act *activate.Activator, all *shops,
 			return nil, err
 		}
 		name := orElse(o.as, e.ID)
-		p, err := act.Plan(ctx, s.market, s.index, e, name, activate.PlanOptions{NoDeps: o.noDeps, Pending: o.pending, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Given: given})
+		p, err := act.Plan(ctx, s.market, s.index, e, name, activate.PlanOptions{NoDeps: o.noDeps, Pending: o.pending, Brief: o.yes, Mode: o.sandbox, Grants: o.grants, Withheld: o.withheld, Given: given})
 		if err != nil {
 			return nil, err
 		}
@@ -357,7 +345,7 @@ func (a *app) reportInstalled(act *activate.Activator, done []*record.Record, fa
 		return a.printJSON(map[string]any{"installed": done, "failed": failed, "mount_refused": mounts.Refused})
 	}
 	for _, rec := range done {
-		fmt.Fprint(a.stdout, installedText(act, rec), a.nextText(rec, mounts))
+		fmt.Fprint(a.stdout, a.installedText(act, rec), a.nextText(rec, mounts))
 	}
 	for _, f := range mounts.Refused {
 		a.sayRefusal(f, true)
@@ -365,14 +353,17 @@ func (a *app) reportInstalled(act *activate.Activator, done []*record.Record, fa
 	return nil
 }
 
-func installedText(act *activate.Activator, rec *record.Record) string {
+func (a *app) installedText(act *activate.Activator, rec *record.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s is installed: %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
+	row := func(label, format string, args ...any) {
+		b.WriteString(labelRow(label, form.Clean(fmt.Sprintf(format, args...)), a.width()))
+	}
+	b.WriteString("\n" + wrapLines(fmt.Sprintf("%s is installed: %s, %s.", rec.Name, versionOf(rec), rec.AuthState), a.width()) + "\n")
 	if rec.AuthState == record.Unauthorized {
-		fmt.Fprintf(&b, "  It stays parked until it is signed in: %s auth %s\n", program, rec.Name)
+		b.WriteString(wrap(fmt.Sprintf("It stays parked until it is signed in: %s auth %s", program, rec.Name), a.width(), "  ") + "\n")
 	}
 	if rec.AuthState == record.Pending {
-		fmt.Fprintf(&b, "  It stays parked until its test passes: %s configure %s\n", program, rec.Name)
+		b.WriteString(wrap(fmt.Sprintf("It stays parked until its test passes: %s configure %s", program, rec.Name), a.width(), "  ") + "\n")
 	}
 	granted := 0
 	for _, t := range rec.Tools {
@@ -381,13 +372,13 @@ func installedText(act *activate.Activator, rec *record.Record) string {
 		}
 	}
 	if len(rec.Tools) > 0 {
-		fmt.Fprintf(&b, "  tools     %d of %d let through\n", granted, len(rec.Tools))
+		row("tools", "%d of %d let through", granted, len(rec.Tools))
 	}
-	fmt.Fprintf(&b, "  record    %s\n", act.Records().Path(rec.Name))
+	row("record", "%s", act.Records().Path(rec.Name))
 	if len(rec.Secrets) > 0 {
-		fmt.Fprintf(&b, "  secrets   %s, encrypted; their key is %s\n", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
+		row("secrets", "%s, encrypted; their key is %s", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
 	}
-	fmt.Fprintf(&b, "  sandbox   %s\n", strings.TrimLeft(wrap(rec.Sandbox.Enforced, plainWidth, "            "), " "))
+	row("sandbox", "%s", rec.Sandbox.Enforced)
 	return b.String()
 }
 

@@ -95,22 +95,25 @@ func plainly(n int, one, many string) string {
 func (a *app) nextText(rec *record.Record, mounts *mountReport) string {
 	var b strings.Builder
 	var restart []string
+	row := func(label, format string, args ...any) {
+		b.WriteString(labelRow(label, form.Clean(fmt.Sprintf(format, args...)), a.width()))
+	}
 	for _, o := range mounts.Results {
 		if o.Name != rec.Name {
 			continue
 		}
-		fmt.Fprintf(&b, "  mounted   %s, in %s\n", form.Clean(clientName(o.Client)), form.Clean(a.short(o.File)))
+		row("mounted", "%s, in %s", clientName(o.Client), a.short(o.File))
 		if o.Restart {
 			restart = append(restart, clientName(o.Client))
 		}
 	}
 	switch {
 	case len(restart) > 0:
-		fmt.Fprintf(&b, "  next      restart %s; then use it\n", strings.Join(restart, " and "))
+		row("next", "restart %s; then use it", strings.Join(restart, " and "))
 	case b.Len() > 0:
-		fmt.Fprintf(&b, "  next      use it in a new session of your client, or see %s info %s\n", program, rec.Name)
+		row("next", "use it in a new session of your client, or see %s info %s", program, rec.Name)
 	default:
-		fmt.Fprintf(&b, "  next      %s mount %s, or %s info %s\n", program, rec.Name, program, rec.Name)
+		row("next", "%s mount %s, or %s info %s", program, rec.Name, program, rec.Name)
 	}
 	return b.String()
 }

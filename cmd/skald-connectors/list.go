@@ -53,11 +53,7 @@ type listLine struct {
 }
 
 func (a *app) list(ctx context.Context) error {
-	home, err := a.home()
-	if err != nil {
-		return err
-	}
-	listed, err := record.Open(home).List()
+	home, listed, err := a.installed()
 	if err != nil {
 		return err
 	}
@@ -88,7 +84,7 @@ func (a *app) list(ctx context.Context) error {
 			rows[i] = rows[i][:len(header)]
 		}
 	}
-	if err := table(a.stdout, header, rows); err != nil {
+	if err := a.table(header, rows); err != nil {
 		return err
 	}
 	for _, l := range lines {
@@ -328,7 +324,7 @@ func searchDocument(all *shops, lines []searchLine) map[string]any {
 }
 
 func (a *app) printFound(all *shops, lines []searchLine) error {
-	rows, width := make([][]string, len(lines)), max(a.width()-48, 20)
+	rows := make([][]string, len(lines))
 	for i, l := range lines {
 		text, id := l.Description, l.ID
 		switch {
@@ -340,15 +336,7 @@ func (a *app) printFound(all *shops, lines []searchLine) error {
 		if l.Marketplace != "" {
 			id = l.Marketplace + "/" + l.ID
 		}
-		rows[i] = []string{id, manifest.DisplayVersion(manifest.Entry{Version: l.Version, VersionString: l.VersionString}), l.Name, shorten(text, width)}
+		rows[i] = []string{id, manifest.DisplayVersion(manifest.Entry{Version: l.Version, VersionString: l.VersionString}), l.Name, text}
 	}
-	return table(a.stdout, []string{"ID", "VERSION", "NAME", "DESCRIPTION"}, rows)
-}
-
-func shorten(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return strings.TrimRight(string(r[:n-1]), " ") + "…"
+	return a.tableCut([]string{"ID", "VERSION", "NAME", "DESCRIPTION"}, rows)
 }

@@ -72,7 +72,7 @@ func (a *app) configure(ctx context.Context, o *configureOptions) error {
 	if a.json {
 		return a.printJSON(rec)
 	}
-	fmt.Fprintf(a.stdout, "%s has new settings; it is %s.\n", rec.Name, rec.AuthState)
+	a.line("%s has new settings; it is %s.", rec.Name, rec.AuthState)
 	a.line("  sandbox  %s", rec.Sandbox.Enforced)
 	return nil
 }
@@ -84,6 +84,24 @@ func (a *app) openHome() (*activate.Activator, error) {
 		return nil, err
 	}
 	return a.activator(home)
+}
+
+// installed lists what is installed in the home of this run.
+func (a *app) installed() (home string, listed []record.Listed, err error) {
+	if home, err = a.home(); err == nil {
+		listed, err = record.Open(home).List()
+	}
+	return home, listed, err
+}
+
+// openInstalled opens the home of this run and reads the record of one activation.
+func (a *app) openInstalled(name string) (*activate.Activator, *record.Record, error) {
+	act, err := a.openHome()
+	if err != nil {
+		return nil, nil, err
+	}
+	rec, err := act.Records().Read(name)
+	return act, rec, err
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -141,7 +159,7 @@ func (a *app) verify(ctx context.Context, name string) error {
 	if err != nil {
 		return withHint(&exitError{classifyOnly(err), err}, "change its settings with %s configure %s", program, name)
 	}
-	fmt.Fprintf(a.stdout, "%s works: %s\n", name, orElse(outcome.Message, "its server started and answered"))
+	a.line("%s works: %s", name, orElse(outcome.Message, "its server started and answered"))
 	if outcome.Details != "" && a.verbose {
 		fmt.Fprintln(a.stdout, indent(outcome.Details))
 	}

@@ -12,6 +12,7 @@ import (
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
+	"skald-connectors/form"
 	"skald-connectors/manifest"
 )
 
@@ -176,7 +177,7 @@ func (a *app) onlyShop(ctx context.Context, home, location string, mode fetch.Fr
 		return nil, err
 	}
 	a.clearProgress()
-	yes, terr := term.Confirm(ctx, "Use the connectors that come with this program instead?", fmt.Sprintf("%v\n", err), "Use the built-in ones", "Stop")
+	yes, terr := term.Confirm(ctx, "Use the connectors that come with this program instead?", a.wrapped(form.Clean(err.Error())), "Use the built-in ones", "Stop")
 	if terr != nil {
 		return nil, terr
 	}

@@ -182,7 +182,7 @@ func (a *app) agreeUnsigned(ctx context.Context, home string, p *marketEntry) er
 	case offered == nil && term == nil:
 		return withHint(usagef("the marketplace %s is not signed", p.Location), "agree to that with --unsigned, or give the key that it will be signed with: --key RWQ…")
 	case offered == nil:
-		ok, err := term.Confirm(ctx, "Add a marketplace that is not signed?", "Whoever has its web server decides what is in it.\n", "Add it", "Stop")
+		ok, err := term.Confirm(ctx, "Add a marketplace that is not signed?", a.wrapped("Whoever has its web server decides what is in it."), "Add it", "Stop")
 		if err == nil && !ok {
 			return &exitError{exitFailed, fmt.Errorf("%s was not added: you said no", p.Location)}
 		}
@@ -283,9 +283,9 @@ func (a *app) listMarkets(ctx context.Context) error {
 		if d.Problem != "" {
 			state = d.Problem
 		}
-		rows[i] = []string{d.Name, d.Location, count, shorten(state, max(a.width()-len(d.Name)-len(d.Location)-18, 24))}
+		rows[i] = []string{d.Name, d.Location, count, state}
 	}
-	return table(a.stdout, []string{"NAME", "LOCATION", "CONNECTORS", "TRUST"}, rows)
+	return a.table([]string{"NAME", "LOCATION", "CONNECTORS", "TRUST"}, rows)
 }
 
 // lookAtMarket says what is known of a marketplace without asking it.

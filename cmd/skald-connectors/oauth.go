@@ -174,6 +174,18 @@ func clientHelp(e *login.NoClientError, asked bool) string {
 		"  1. open %s (it costs nothing)\n  2. %s\n  3. %s", e.Title, e.Console, make, then)
 }
 
+// clientText says in a plan that a client of one's own is needed and where it comes from, before anybody agrees.
+func clientText(e *login.NoClientError) string {
+	if !e.Known {
+		return fmt.Sprintf("a client of your own is needed, and the provider %q is not known here; set both up first: %s auth provider add %s", e.Slug, program, e.Slug)
+	}
+	text := fmt.Sprintf("a client of your own is needed, once for all connectors of %s, and none is set up here; you make it at %s, which costs nothing", e.Title, e.Console)
+	if e.Slug == "google" {
+		text += " (docs/google.md says how, step by step)"
+	}
+	return text
+}
+
 // readyProvider makes sure that a plan's provider has a client, and takes it from the person where it has none.
 func (a *app) readyProvider(ctx context.Context, act *activate.Activator, p *activate.Plan) error {
 	err := act.CheckSignIn(p)

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -77,41 +75,6 @@ func escapeUnseen(doc []byte) []byte {
 	return b.Bytes()
 }
 
-// table writes rows in columns; every cell is made safe to show. A column is as
-// wide as its widest cell whatever the rows between leave out, and no line ends
-// in spaces.
-func table(w io.Writer, header []string, rows [][]string) error {
-	var lines [][]string
-	if len(header) > 0 {
-		lines = append(lines, header)
-	}
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = form.Clean(cell)
-		}
-		lines = append(lines, row)
-	}
-	for _, line := range lines {
-		for i, cell := range line {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	var b strings.Builder
-	for _, line := range lines {
-		var row strings.Builder
-		for i, cell := range line {
-			fmt.Fprintf(&row, "%-*s", widths[i]+2, cell)
-		}
-		b.WriteString(strings.TrimRight(row.String(), " ") + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 // size shows a number of bytes the way people read it.
 func size(n int64) string {
 	switch {
@@ -153,6 +116,8 @@ const (
 	plainWidth = 78
 	// widest keeps lines readable on a wide terminal.
 	widest = 100
+	// narrowest is below what any text can be read in.
+	narrowest = 20
 )
 
 // width is how wide text for people may be: that of the terminal, within reason.
@@ -160,7 +125,7 @@ func (a *app) width() int {
 	for _, stream := range []any{a.stderr, a.stdout} {
 		if f := fileOf(stream); f != nil {
 			if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {
-				return min(max(cols-1, 40), widest)
+				return min(max(cols-1, narrowest), widest)
 			}
 		}
 	}
@@ -172,6 +137,7 @@ type progress struct {
 	mu     sync.Mutex
 	w      io.Writer
 	live   bool // the line is redrawn in place
+	width  int  // of the terminal; 0 = not known
 	shown  bool
 	files  bool // downloads of files are shown
 	totals map[string]fetch.Event
@@ -191,8 +157,7 @@ func (p *progress) packages(ecosystem string, done, total int, now time.Time) {
 	if total > 0 {
 		count = fmt.Sprintf("%d of %d packages", min(done, total), total)
 	}
-	fmt.Fprintf(p.w, "%s: %s in place, %d s", ecosystem, count, int(now.Sub(p.since).Seconds()))
-	p.shown = true
+	p.put(fmt.Sprintf("%s: %s in place, %d s", ecosystem, count, int(now.Sub(p.since).Seconds())))
 }
 
 // startProgress begins to show downloads; without it events are not shown.
@@ -200,7 +165,7 @@ func (a *app) startProgress() {
 	if a.quiet {
 		return
 	}
-	a.progress = &progress{w: a.stderr, live: isTerminal(a.stderr) && a.getenv("TERM") != "dumb", totals: map[string]fetch.Event{}, said: map[string]bool{}}
+	a.progress = &progress{w: a.stderr, live: isTerminal(a.stderr) && a.getenv("TERM") != "dumb", width: a.width(), totals: map[string]fetch.Event{}, said: map[string]bool{}}
 }
 
 // showFiles lets the progress show files from now on: a plan's few downloads
@@ -256,7 +221,20 @@ func (p *progress) show(e fetch.Event) {
 // line writes a lasting line.
 func (p *progress) line(s string) {
 	p.erase()
+	if p.live && p.width > 0 {
+		s = wrapLines(s, p.width)
+	}
 	fmt.Fprintln(p.w, s)
+}
+
+// put redraws the line that moves; one that the terminal breaks could not be erased.
+func (p *progress) put(s string) {
+	p.erase()
+	if p.width > 0 {
+		s = shorten(s, p.width)
+	}
+	fmt.Fprint(p.w, s)
+	p.shown = true
 }
 
 // busy shows how long something takes, and its limit where it has one (0 = none),
@@ -278,12 +256,11 @@ func (a *app) busy(what string, limit time.Duration) (stop func()) {
 				return
 			case <-tick.C:
 				p.mu.Lock()
-				p.erase()
-				fmt.Fprintf(p.w, "%s: %d s", what, int(time.Since(began).Seconds()))
+				text := fmt.Sprintf("%s: %d s", what, int(time.Since(began).Seconds()))
 				if limit > 0 {
-					fmt.Fprintf(p.w, " of at most %d s", int(limit.Seconds()))
+					text += fmt.Sprintf(" of at most %d s", int(limit.Seconds()))
 				}
-				p.shown = true
+				p.put(text)
 				p.mu.Unlock()
 			}
 		}
@@ -302,9 +279,7 @@ func (p *progress) redraw() {
 		bytes, total = bytes+e.Bytes, total+e.TotalBytes
 		files, all = files+e.Files, all+e.TotalFiles
 	}
-	p.erase()
-	fmt.Fprintf(p.w, "downloading: %d of %d files, %s of %s", files, all, size(bytes), size(total))
-	p.shown = true
+	p.put(fmt.Sprintf("downloading: %d of %d files, %s of %s", files, all, size(bytes), size(total)))
 }
 
 func (p *progress) erase() {

@@ -10,28 +10,83 @@ import (
 
 // TestTableKeepsColumns: rows that end early do not move the columns of the next.
 func TestTableKeepsColumns(t *testing.T) {
-	var b bytes.Buffer
 	rows := [][]string{{"email", "", ""}, {"http-fetch", "version 2", "cursor"}, {"x", "", "zed"}}
-	if err := table(&b, []string{"NAME", "UPDATE", "MOUNTED IN"}, rows); err != nil {
-		t.Fatal(err)
-	}
 	want := "NAME        UPDATE     MOUNTED IN\nemail\nhttp-fetch  version 2  cursor\nx                      zed\n"
-	if b.String() != want {
-		t.Errorf("%q\nwant\n%q", b.String(), want)
+	for _, width := range []int{0, 100, 33} {
+		if got := tableText([]string{"NAME", "UPDATE", "MOUNTED IN"}, rows, width, wrap); got != want {
+			t.Errorf("at %d: %q\nwant\n%q", width, got, want)
+		}
+	}
+}
+
+// TestTableFits: whatever is in it and however narrow the terminal, no line is wider than it, and nothing is lost.
+func TestTableFits(t *testing.T) {
+	header := []string{"ID", "VERSION", "NAME", "DESCRIPTION"}
+	rows := [][]string{
+		{"weather", "1.0.0", "Weather (Open-Meteo)", "Current weather, forecasts up to sixteen days"},
+		{"日本", "1.0.0", "天気予報", "現在の天気と十六日間の予報を調べます。登録は要りません。"},
+		{"x", "2", "é́e", "🙂 a 👍🏽 b"}, // marks that take no cell, emoji that take two
+	}
+	for width := 20; width <= 110; width++ {
+		for name, last := range map[string]fit{"wrap": wrap, "cut": cut} {
+			text := tableText(header, rows, width, last)
+			for line := range strings.Lines(text) {
+				if n := cells(strings.TrimSuffix(line, "\n")); n > width {
+					t.Errorf("%s at %d: %d cells: %q", name, width, n, line)
+				}
+			}
+			if bare := strings.Join(strings.Fields(text), ""); name == "wrap" {
+				for _, cell := range []string{"Weather(Open-Meteo)", "forecastsuptosixteendays"} {
+					if !strings.Contains(bare, cell) && width > 40 {
+						t.Errorf("at %d %q is lost:\n%s", width, cell, text)
+					}
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{60, "ID       VERSION  NAME                  DESCRIPTION\nweather  1.0.0    Weather (Open-Meteo)  Current weather, fo…\n"},
+		{45, "ID       VERSION  NAME\n    DESCRIPTION\nweather  1.0.0    Weather (Open-Meteo)\n    Current weather, forecasts up to sixteen…\n"},
+		{30, "weather\n  version: 1.0.0\n  name: Weather (Open-Meteo)\n  description: Current\n    weather, forecasts up to\n    sixteen days\n"},
+	} {
+		if got := tableText(header, rows[:1], c.width, cut); got != c.want {
+			t.Errorf("at %d:\n%s\nwant\n%s", c.width, got, c.want)
+		}
+	}
+}
+
+// TestWrapCountsCells: ideographs take two cells and may be parted; combining marks take none; paths stay whole.
+func TestWrapCountsCells(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"ideographs", "今日は良い天気です。明日も", "今日は良い\n天気です。\n明日も"},
+		{"marks", "e\u0301e\u0301e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301e\u0301", "e\u0301e\u0301e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301e\u0301"},
+		{"emoji", "🙂🙂🙂 🙂🙂🙂", "🙂🙂🙂 🙂\n🙂🙂"},
+		{"mixed", "API の鍵 SECRET", "API の鍵\nSECRET"},
+		{"path", "see /a/very/long/path/é", "see\n/a/very/long/path/é"},
+	} {
+		if got := wrap(c.in, 10, ""); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	if got := shorten("今日は良い天気です", 8); got != "今日は…" {
+		t.Errorf("%q", got)
 	}
 }
 
 // TestProgressNeverGoesBack: the events of files that come at once overtake each other.
 func TestProgressNeverGoesBack(t *testing.T) {
 	var b bytes.Buffer
-	p := &progress{w: &b, live: true, files: true, totals: map[string]fetch.Event{}, said: map[string]bool{}}
+	p := &progress{w: &b, live: true, width: 40, files: true, totals: map[string]fetch.Event{}, said: map[string]bool{}}
 	event := func(files int, bytes int64) fetch.Event {
 		return fetch.Event{Connector: "x", Files: files, TotalFiles: 3, Bytes: bytes, TotalBytes: 30}
 	}
 	for _, e := range []fetch.Event{event(2, 20), event(1, 10), event(3, 30), event(2, 25)} {
 		p.show(e)
 	}
-	want := "downloading: 2 of 3 files, 20 bytes of 30 bytes\r\x1b[Kx: 3 files, 30 bytes, every byte checked\n"
+	want := "downloading: 2 of 3 files, 20 bytes of…\r\x1b[Kx: 3 files, 30 bytes, every byte checked\n"
 	if b.String() != want {
 		t.Errorf("%q\nwant\n%q", b.String(), want)
 	}

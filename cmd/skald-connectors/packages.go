@@ -32,7 +32,7 @@ func depsRows(row func(label, format string, args ...any), list []activate.Depen
 
 func packagesText(d activate.Dependency) string {
 	if d.Locked {
-		return fmt.Sprintf("%s from %s, each held to its digest in %s: %s", plural(len(d.Packages), "package", "packages"), d.Ecosystem, d.From, some(d.Asked))
+		return fmt.Sprintf("%s from %s, each held to its digest in %s: %s", plural(len(d.Here), "package", "packages"), d.Ecosystem, d.From, some(d.Asked))
 	}
 	return fmt.Sprintf("%s, and what they need, from %s, as %s asks: %s", plural(len(d.Asked), "package", "packages"), d.Ecosystem, d.From, some(d.Asked))
 }
@@ -46,7 +46,7 @@ func some(list []string) string {
 
 // scriptsText says what would run while the packages are installed.
 func scriptsText(d activate.Dependency, allowed bool) string {
-	want := d.Scripts()
+	want := d.ScriptsHere()
 	switch {
 	case d.Ecosystem == deps.Pip && allowed:
 		return "packages without a ready-made wheel are built from their source here (--allow-scripts)"

@@ -22,8 +22,7 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	}
 	b.WriteString("\n")
 	row := func(label, format string, args ...any) {
-		text := strings.TrimLeft(wrap(fmt.Sprintf(format, args...), a.width(), strings.Repeat(" ", 12)), " ")
-		fmt.Fprintf(&b, "  %-9s %s\n", label, text)
+		b.WriteString(labelRow(label, fmt.Sprintf(format, args...), a.width()))
 	}
 	if p.Files > 0 {
 		row("download", "%s, %s, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
@@ -57,6 +56,9 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	row("ask", "%s", fieldsText(p.Fields))
 	if text := signInText(p); text != "" {
 		row("sign in", "%s", text)
+	}
+	if p.NoClient != nil {
+		row("client", "%s", form.Clean(clientText(p.NoClient)))
 	}
 	if text := a.storeText(p); text != "" {
 		row("keep", "%s", text)

@@ -43,7 +43,7 @@ func (a *app) rollback(ctx context.Context, name string) error {
 	if a.json {
 		return a.printJSON(map[string]any{"name": rec.Name, "version": rec.Version, "version_string": displayVersion(rec), "state": rec.AuthState, "passed_over": rec.PassOver})
 	}
-	fmt.Fprintf(a.stdout, "%s is back at %s, %s.\n", rec.Name, versionOf(rec), rec.AuthState)
+	a.line("%s is back at %s, %s.", rec.Name, versionOf(rec), rec.AuthState)
 	a.say("upgrade passes over version %d until a newer one is there", rec.PassOver)
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,11 +55,7 @@ type secretLine struct {
 }
 
 func (a *app) secretsList(name string) error {
-	act, err := a.openHome()
-	if err != nil {
-		return err
-	}
-	rec, err := act.Records().Read(name)
+	_, rec, err := a.openInstalled(name)
 	if err != nil {
 		return err
 	}
@@ -81,15 +76,11 @@ func (a *app) secretsList(name string) error {
 		a.say("%s has no secrets", name)
 		return nil
 	}
-	return table(a.stdout, []string{"SECRET", "KEY IN", "EXPIRES"}, rows)
+	return a.table([]string{"SECRET", "KEY IN", "EXPIRES"}, rows)
 }
 
 func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
-	act, err := a.openHome()
-	if err != nil {
-		return err
-	}
-	rec, err := act.Records().Read(name)
+	act, rec, err := a.openInstalled(name)
 	if err != nil {
 		return err
 	}
@@ -112,7 +103,7 @@ func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
 	if existed {
 		word = "replaced"
 	}
-	fmt.Fprintf(a.stdout, "%s of %s is %s; test it with %s verify %s\n", form.Clean(handle), name, word, program, name)
+	a.line("%s of %s is %s; test it with %s verify %s", form.Clean(handle), name, word, program, name)
 	return nil
 }
 
@@ -148,9 +139,9 @@ func (a *app) secretsRemove(ctx context.Context, name, handle string) error {
 		return a.printJSON(map[string]any{"name": name, "secret": handle, "existed": existed})
 	}
 	if !existed {
-		fmt.Fprintf(a.stdout, "%s has no secret %s; nothing to remove\n", name, form.Clean(handle))
+		a.line("%s has no secret %s; nothing to remove", name, form.Clean(handle))
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "%s of %s is removed\n", form.Clean(handle), name)
+	a.line("%s of %s is removed", form.Clean(handle), name)
 	return nil
 }

@@ -128,13 +128,13 @@ func (a *app) saySeed(l seedLine, refused *mount.RefusedError) {
 	case refused != nil:
 		fmt.Fprintf(a.stderr, "%s: mount refused (%s): %s\n", program, refused.Reason, form.Clean(refused.Error()))
 	case l.Removed:
-		fmt.Fprintf(a.stdout, "connector %s was removed from %s and is not brought back\n", l.Name, form.Clean(l.File))
+		a.line("connector %s was removed from %s and is not brought back", l.Name, form.Clean(l.File))
 	case l.Changed:
-		fmt.Fprintf(a.stdout, "mounted connector %s in %s; restart the engine to apply\n", l.Name, form.Clean(l.File))
+		a.line("mounted connector %s in %s; restart the engine to apply", l.Name, form.Clean(l.File))
 	case l.Reading == "not_installed":
-		fmt.Fprintf(a.stdout, "connector %s is not installed\n", l.Name)
+		a.line("connector %s is not installed", l.Name)
 	default:
-		fmt.Fprintf(a.stdout, "connector %s is already mounted in %s\n", l.Name, form.Clean(l.File))
+		a.line("connector %s is already mounted in %s", l.Name, form.Clean(l.File))
 	}
 }
 

@@ -33,11 +33,11 @@ func (a *app) authQR(ctx context.Context, act *activate.Activator, o *configureO
 		return a.printJSON(rec)
 	}
 	if !scanned {
-		fmt.Fprintf(a.stdout, "%s was signed in already; it is %s.\n", rec.Name, rec.AuthState)
-		fmt.Fprintf(a.stdout, "  another phone: %s logout %s, then %s auth %s\n", program, rec.Name, program, rec.Name)
+		a.line("%s was signed in already; it is %s.", rec.Name, rec.AuthState)
+		a.line("  another phone: %s logout %s, then %s auth %s", program, rec.Name, program, rec.Name)
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "%s is signed in; it is %s.\n", rec.Name, rec.AuthState)
+	a.line("%s is signed in; it is %s.", rec.Name, rec.AuthState)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (a *app) logoutQR(ctx context.Context, act *activate.Activator, name string
 	if a.json {
 		return a.printJSON(report)
 	}
-	fmt.Fprintf(a.stdout, "%s is signed out; its session here is removed.\n", name)
+	a.line("%s is signed out; its session here is removed.", name)
 	if untold != nil {
 		a.say("its service could not be told: %s", report.Problem)
 		a.say("remove this machine on your phone, from the list of linked devices")

@@ -145,15 +145,15 @@ func (a *app) showStatus(line statusLine) error {
 	if failed != nil {
 		return failed
 	}
-	fmt.Fprintf(a.stdout, "%s is %s.\n", line.Name, line.State)
+	a.line("%s is %s.", line.Name, line.State)
 	if line.Message != "" {
-		fmt.Fprintf(a.stdout, "  %s\n", form.Clean(line.Message))
+		a.line("  %s", form.Clean(line.Message))
 	}
 	if line.State == "authorized" {
-		fmt.Fprintf(a.stdout, "  tools  %s\n", cleanList(line.Tools, "none"))
+		a.line("  tools  %s", cleanList(line.Tools, "none"))
 	}
 	if len(line.Held) > 0 {
-		fmt.Fprintf(a.stdout, "  held   %s; see %s tools %s\n", cleanList(line.Held, ""), program, line.Name)
+		a.line("  held   %s; see %s tools %s", cleanList(line.Held, ""), program, line.Name)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (a *app) showStatuses(lines []statusLine) error {
 		if len(l.Held) > 0 {
 			held = fmt.Sprintf("%d held", len(l.Held))
 		}
-		rows[i] = []string{l.Name, l.State, fmt.Sprint(len(l.Tools)), held, shorten(form.Clean(l.Message), max(a.width()-40, 20))}
+		rows[i] = []string{l.Name, l.State, fmt.Sprint(len(l.Tools)), held, l.Message}
 	}
 	if a.json {
 		err := a.printJSON(map[string]any{"statuses": lines})
@@ -187,7 +187,7 @@ func (a *app) showStatuses(lines []statusLine) error {
 		a.say("nothing is installed; find something with %s search", program)
 		return nil
 	}
-	if err := table(a.stdout, []string{"NAME", "STATE", "TOOLS", "HELD", "MESSAGE"}, rows); err != nil {
+	if err := a.table([]string{"NAME", "STATE", "TOOLS", "HELD", "MESSAGE"}, rows); err != nil {
 		return err
 	}
 	return failed

@@ -161,7 +161,7 @@ func (a *app) showTools(name string, list []activate.Definition, fresh bool) err
 		a.say("%s has no tools on record", name)
 		return nil
 	}
-	if err := table(a.stdout, []string{"TOOL", "TITLE", "CLIENTS", "DEFINITION", ""}, rows); err != nil {
+	if err := a.table([]string{"TOOL", "TITLE", "CLIENTS", "DEFINITION", ""}, rows); err != nil {
 		return err
 	}
 	held := false

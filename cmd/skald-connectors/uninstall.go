@@ -104,12 +104,12 @@ func (a *app) agreeToRemove(ctx context.Context, o *uninstallOptions, question, 
 }
 
 func (a *app) printRemoved(r *activate.Removed) {
-	fmt.Fprintf(a.stdout, "%s is removed:\n", r.Name)
+	a.line("%s is removed:", r.Name)
 	for _, item := range r.Items {
-		fmt.Fprintf(a.stdout, "  removed  %s\n", item)
+		a.line("  removed  %s", item)
 	}
 	for _, item := range r.Kept {
-		fmt.Fprintf(a.stdout, "  kept     %s\n", item)
+		a.line("  kept     %s", item)
 	}
 }
 

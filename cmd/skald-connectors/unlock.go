@@ -49,7 +49,7 @@ func (a *app) unlock(ctx context.Context) error {
 	if a.json {
 		return a.printJSON(map[string]any{"keystore": store.Backend, "open": true, "for_other_programs": others})
 	}
-	fmt.Fprintf(a.stdout, "the key store (%s) is open\n", store.Backend)
+	a.line("the key store (%s) is open", store.Backend)
 	if !others {
 		a.say("this system does not keep it open for other programs; sessions need SKALD_CONNECTORS_PASSPHRASE_FILE")
 	} else if kept {

@@ -150,11 +150,7 @@ func lineOfUpdate(u update) outdatedLine {
 }
 
 func (a *app) outdated(ctx context.Context) error {
-	home, err := a.home()
-	if err != nil {
-		return err
-	}
-	listed, err := record.Open(home).List()
+	home, listed, err := a.installed()
 	if err != nil {
 		return err
 	}
@@ -177,7 +173,7 @@ func (a *app) outdated(ctx context.Context) error {
 	case len(rows) == 0 && len(u.failed) == 0:
 		a.say("everything is up to date")
 	case len(rows) > 0:
-		return table(a.stdout, []string{"NAME", "CONNECTOR", "VERSION", "AVAILABLE", "RELEASED", ""}, rows)
+		return a.table([]string{"NAME", "CONNECTOR", "VERSION", "AVAILABLE", "RELEASED", ""}, rows)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,20 +16,16 @@ import (
 )
 
 type upgradeOptions struct {
-	names       []string
-	all         bool
-	dryRun      bool
-	yes         bool
-	wider       bool
-	accept      bool
-	again       bool
-	given       givenFlags
-	noVerify    bool
-	noDeps      bool
-	scripts     bool
-	depsTimeout time.Duration
-	allowOther  bool
-	ways        signInFlags
+	agreeFlags
+	packageFlags
+	names  []string
+	all    bool
+	dryRun bool
+	wider  bool
+	accept bool
+	again  bool
+	given  givenFlags
+	ways   signInFlags
 }
 
 func (a *app) upgradeCommand() *cobra.Command {
@@ -63,15 +58,11 @@ func (a *app) upgradeCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.all, "all", false, "upgrade everything that has a newer version")
 	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would change; exit code 10 when there is something")
-	f.BoolVarP(&o.yes, "yes", "y", false, "agree to the plan, as long as it does not widen what a connector may do")
+	o.agreeFlags.register(c, "agree to the plan, as long as it does not widen what a connector may do")
+	o.packageFlags.register(c)
 	f.BoolVar(&o.wider, "allow-wider", false, "agree to what a connector may do besides: hosts, files, scopes, another address")
 	f.BoolVar(&o.accept, "accept", false, "accept new and changed tool definitions; without it they are held back")
 	f.BoolVar(&o.again, "again", false, "also a version that was rolled back from")
-	f.BoolVar(&o.noVerify, "no-verify", false, "do not run the connector's verify command")
-	f.BoolVar(&o.noDeps, "no-deps", false, "do not install dependencies; they are here already")
-	f.BoolVar(&o.scripts, "allow-scripts", false, "let install scripts of packages run, and packages be built from source")
-	f.DurationVar(&o.depsTimeout, "deps-timeout", 300*time.Second, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
-	f.BoolVar(&o.allowOther, "allow-command", false, "agree to a command that is not one of the usual runtimes")
 	o.ways.register(c)
 	o.given.register(c)
 	return c
@@ -103,8 +94,8 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 	if dup := firstRepeated(o.names); dup != "" {
 		return usagef("%q is named twice", dup)
 	}
-	if o.depsTimeout <= 0 {
-		return usagef("--deps-timeout has to be more than nothing")
+	if err := o.depsLimit.check(); err != nil {
+		return err
 	}
 	given, err := o.given.read(ctx, a)
 	if err != nil {

@@ -18,8 +18,7 @@ func (a *app) upgradeText(p *activate.UpgradePlan, from string, scripts bool) st
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s → %s, from %s\n\n", p.Name, form.Clean(displayVersion(p.Present)), form.Clean(manifest.DisplayVersion(p.Entry)), form.Clean(from))
 	row := func(label, format string, args ...any) {
-		text := strings.TrimLeft(wrap(fmt.Sprintf(format, args...), a.width(), strings.Repeat(" ", 12)), " ")
-		fmt.Fprintf(&b, "  %-9s %s\n", label, text)
+		b.WriteString(labelRow(label, fmt.Sprintf(format, args...), a.width()))
 	}
 	for i, c := range p.Wider() {
 		row(map[bool]string{true: "MORE", false: ""}[i == 0], "%s", form.Clean(changeText(c)))
@@ -269,11 +268,11 @@ func (u *upgrading) report() error {
 		return a.someFailed(u.failed, u.asked, "are not upgraded")
 	}
 	for i, l := range lines {
-		fmt.Fprintf(a.stdout, "%s is upgraded: %s → %s, %s.\n", l.Name, form.Clean(l.FromString), form.Clean(versionOf(u.done[i].out.Record)), l.State)
+		a.line("%s is upgraded: %s → %s, %s.", l.Name, form.Clean(l.FromString), form.Clean(versionOf(u.done[i].out.Record)), l.State)
 		if len(l.Held) > 0 {
 			fmt.Fprintf(a.stdout, "  held     %s\n           accept them with %s tools %s --accept\n", form.Clean(strings.Join(l.Held, ", ")), program, l.Name)
 		}
-		fmt.Fprintf(a.stdout, "  back     %s rollback %s\n", program, l.Name)
+		a.line("  back     %s rollback %s", program, l.Name)
 	}
 	u.sayHeld()
 	if len(lines)+len(u.held)+len(u.failed) == 0 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(map[string]string{"version": versionString(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 			}
-			fmt.Fprintf(a.stdout, "%s %s (%s %s/%s)\n", program, versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			a.line("%s %s (%s %s/%s)", program, versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"skald-connectors/form"
 )
@@ -37,7 +40,7 @@ var hangs = regexp.MustCompile(`^( *(?:\d+\. |- |# )|.*\S {2,})\S`)
 func wrapLines(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if len([]rune(line)) > width {
+		if cells(line) > width {
 			lines[i] = wrapLine(line, width)
 		}
 	}
@@ -48,31 +51,115 @@ func wrapLine(line string, width int) string {
 	head := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	indent := head
 	if m := hangs.FindStringSubmatch(line); m != nil {
-		if n := len([]rune(m[1])); width-n >= leastColumn {
+		if n := cells(m[1]); width-n >= leastColumn {
 			head, indent = m[1], strings.Repeat(" ", n)
 		}
 	}
-	rest := wrap(line[len(head):], width-len([]rune(head)), "")
+	rest := wrap(line[len(head):], width-cells(head), "")
 	return head + strings.ReplaceAll(rest, "\n", "\n"+indent)
 }
 
-// wrap breaks text at width, each line indented.
+const (
+	// labelWidth is the column at which the text behind a label begins.
+	labelWidth = 12
+	// narrow is a terminal on which that column is too dear for a path or an address.
+	narrow = 44
+)
+
+// labelRow is a label and its text, which is wrapped behind the label, or below
+// it where that leaves too little room. It ends with a line end.
+func labelRow(label, text string, width int) string {
+	if room := width - labelWidth; width > narrow || room >= max(leastColumn, longestPart(text)) {
+		hang := strings.Repeat(" ", labelWidth)
+		return fmt.Sprintf("  %-*s%s\n", labelWidth-2, label, strings.TrimPrefix(wrap(text, width, hang), hang))
+	}
+	if label != "" {
+		label = "  " + label + "\n"
+	}
+	return label + wrap(text, width, "    ") + "\n"
+}
+
+// wrap breaks text at width cells, each line indented: between words, and inside
+// of one only where a script without spaces allows it, so that paths and addresses
+// stay whole.
 func wrap(text string, width int, indent string) string {
 	var b strings.Builder
 	line := 0
 	for _, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case line == 0:
-			b.WriteString(indent + word)
-			line = len(indent) + n
-		case line+1+n > width:
-			b.WriteString("\n" + indent + word)
-			line = len(indent) + n
-		default:
-			b.WriteString(" " + word)
-			line += 1 + n
+		for i, part := range parts(word) {
+			n, space := cells(part), ""
+			if i == 0 && line > 0 {
+				space = " "
+			}
+			switch {
+			case line == 0:
+				b.WriteString(indent)
+				line = len(indent)
+			case line+len(space)+n > width:
+				b.WriteString("\n" + indent)
+				line = len(indent)
+			default:
+				b.WriteString(space)
+				line += len(space)
+			}
+			b.WriteString(part)
+			line += n
 		}
 	}
 	return b.String()
+}
+
+// cells is how many cells of a terminal text takes: an ideograph or an emoji takes
+// two, a combining mark none.
+func cells(text string) int {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return ansi.StringWidth(text)
+		}
+	}
+	return len(text)
+}
+
+// stays are marks that never begin a line.
+const stays = "、。，．！？：；・）」』】〉》”’…ー"
+
+// parts cuts a word where a line may end inside of it: beside characters of two
+// cells, which are written without spaces.
+func parts(word string) []string {
+	if cells(word) == len(word) {
+		return []string{word}
+	}
+	var out []string
+	joins := false // the next cluster belongs to the part before
+	for rest := word; rest != ""; {
+		cluster, n := ansi.FirstGraphemeCluster(rest, ansi.GraphemeWidth)
+		rest = rest[len(cluster):]
+		wide := n == 2
+		if len(out) > 0 && (joins && !wide || strings.Contains(stays, cluster)) {
+			out[len(out)-1] += cluster
+		} else {
+			out = append(out, cluster)
+		}
+		joins = !wide
+	}
+	return out
+}
+
+// longestPart is the width of what cannot be broken in a text.
+func longestPart(text string) int {
+	most := 0
+	for _, word := range strings.Fields(text) {
+		for _, part := range parts(word) {
+			most = max(most, cells(part))
+		}
+	}
+	return most
+}
+
+// shorten cuts text to n cells and marks the cut.
+func shorten(text string, n int) string {
+	if cells(text) <= n {
+		return text
+	}
+	return strings.TrimRight(ansi.Truncate(text, n-1, ""), " ") + "…"
 }

@@ -1,0 +1,43 @@
+//go:build unix
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestYesAsksOnlyForWhatIsMissing: who agreed to everything is not shown a form of fields that may stay open, nor
+// asked where a key of no secrets shall be; what is required and missing is asked for all the same.
+func TestYesAsksOnlyForWhatIsMissing(t *testing.T) {
+	b := newBench(t)
+	s := b.sit("install", "mail", "--yes", "--set", "MAIL_HOST=h", "--secret-file", "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"), "--no-mount")
+	s.wait("mail is installed")
+	if code := s.ends(); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	if strings.Contains(s.seen(), "Settings of mail") {
+		t.Errorf("a form was shown:\n%s", s.seen())
+	}
+	s = b.sit("install", "mail", "--as", "other", "--yes", "--set", "MAIL_HOST=h")
+	s.wait("Settings of other")
+	s.keys("\x03")
+	if code := s.ends(); code != exitInterrupted {
+		t.Fatalf("exit %d", code)
+	}
+}
+
+// TestPlanNamesTheClient: what an install needs besides this program is said before the yes.
+func TestPlanNamesTheClient(t *testing.T) {
+	b := newBench(t)
+	s := b.sit("--index", "builtin", "install", "gmail")
+	s.wait("client    a client of your own is needed, once for all connectors of Google")
+	s.wait("https://console.cloud.google.com/")
+	s.wait("docs/google.md")
+	s.wait("Install gmail?")
+	s.keys("n\r")
+	if code := s.ends(); code != exitFailed {
+		t.Fatalf("exit %d", code)
+	}
+}
