@@ -113,6 +113,7 @@ func (a *Activator) Install(ctx context.Context, r Request) (*record.Record, err
 	if a.Records().Taken(name) {
 		return nil, &TakenError{Name: name}
 	}
+	a.payOwed(ctx, name)
 	stage, err := a.Store.Stage(ctx, r.Bundle, a.Step)
 	if err != nil {
 		return nil, err
@@ -292,11 +293,17 @@ func (a *Activator) commit(ctx context.Context, t *trial, p proof, rec *record.R
 	if !t.signedOut {
 		left = a.leftSignIns(ctx, present, rec)
 	}
+	if err := a.owe(ctx, rec.Name, left...); err != nil {
+		return err
+	}
 	a.step(writeRecord)
 	if err := a.Records().Write(rec); err != nil {
 		return err
 	}
 	a.revokeLeft(ctx, rec.Name, left)
+	if !t.signedOut {
+		a.settleOwed(rec.Name)
+	}
 	a.step("remove-old-vault")
 	a.dropOldVaults(rec)
 	return nil

@@ -70,8 +70,8 @@ func (e *NoSignInError) Error() string {
 	return e.Name + " has no sign-in: its credentials are typed"
 }
 
-// Logout tells the provider to forget the credential and deletes it; sessions park. What the provider does not take keeps nobody
-// from the deletion.
+// Logout deletes the credential and tells the provider to forget it; sessions park. What the provider does not take keeps nobody
+// from the deletion. Before the record is written nothing has changed; after it, what a kill keeps from the provider is told later.
 func (a *Activator) Logout(ctx context.Context, name string) (out LoggedOut, err error) {
 	err = a.onRecord(ctx, name, func(present *record.Record) error {
 		if !a.CanSignIn(present) {
@@ -95,14 +95,21 @@ func (a *Activator) Logout(ctx context.Context, name string) (out LoggedOut, err
 		}
 		t.values.cred = nil
 		if cred != nil {
-			out.Had, out.Provider, out.Others = true, cred.Name(), a.othersSignedIn(name, *cred)
-			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeLimit)
-			out.Failed = a.Logins().Revoke(limited, *cred)
-			cancel()
-			out.Revoked = out.Failed == nil && cred.Revokes()
+			if err := a.owe(ctx, name, *cred); err != nil {
+				return err
+			}
 		}
-		_, err = a.replace(context.WithoutCancel(ctx), t, proof{state: record.Unauthorized, verify: &present.Verify}, present)
-		return err
+		if _, err = a.replace(context.WithoutCancel(ctx), t, proof{state: record.Unauthorized, verify: &present.Verify}, present); err != nil || cred == nil {
+			return err
+		}
+		out.Had, out.Provider, out.Others = true, cred.Name(), a.othersSignedIn(name, *cred)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeLimit)
+		defer cancel()
+		a.step("revoke")
+		out.Failed = a.Logins().Revoke(limited, *cred)
+		out.Revoked = out.Failed == nil && cred.Revokes()
+		a.settleOwed(name)
+		return nil
 	})
 	return out, err
 }
@@ -123,18 +130,23 @@ func (a *Activator) signedIn(ctx context.Context, name string) (found []login.Cr
 	return found
 }
 
-// revokeAtUninstall tells the provider to forget what goes; where another activation may use the same account, it does not.
-func (a *Activator) revokeAtUninstall(ctx context.Context, cred login.Credential, out *Removed) {
-	if others := a.othersSignedIn(out.Name, cred); len(others) > 0 || !cred.Revokes() {
-		return
+// revokeAtUninstall tells the providers to forget what goes; where another activation may use the same account, it does not.
+func (a *Activator) revokeAtUninstall(ctx context.Context, gone []login.Credential, out *Removed) {
+	for _, cred := range gone {
+		if others := a.othersSignedIn(out.Name, cred); len(others) > 0 || !cred.Revokes() {
+			continue
+		}
+		a.step("revoke")
+		limited, cancel := context.WithTimeout(ctx, revokeLimit)
+		err := a.Logins().Revoke(limited, cred)
+		cancel()
+		if err != nil {
+			a.say("note: the sign-in with %s could not be revoked: %v", cred.Name(), err)
+			continue
+		}
+		out.Items = append(out.Items, "the sign-in with "+cred.Name()+", which was revoked")
 	}
-	limited, cancel := context.WithTimeout(ctx, revokeLimit)
-	defer cancel()
-	if err := a.Logins().Revoke(limited, cred); err != nil {
-		a.say("note: the sign-in with %s could not be revoked: %v", cred.Name(), err)
-		return
-	}
-	out.Items = append(out.Items, "the sign-in with "+cred.Name()+", which was revoked")
+	a.settleOwed(out.Name)
 }
 
 // dropPriorSignIn takes the sign-in out of the vault of the version that is kept for a rollback, too. One with another provider

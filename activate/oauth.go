@@ -161,11 +161,16 @@ func (a *Activator) obtain(ctx context.Context, t *trial, s login.SignIn) error 
 	} else if s.Provider.Pastes() && s.Paste == nil {
 		return &UnsignedError{Name: t.name, Provider: title}
 	}
+	a.step("sign-in")
 	cred, err := ask(ctx, s)
 	if err != nil {
 		return err
 	}
 	t.obtained = append(t.obtained, cred)
+	if err := a.owe(ctx, t.name, cred); err != nil {
+		return err
+	}
+	a.step("signed-in")
 	if cred.Refresh.IsZero() && renewsItself(t.manifest) {
 		return &login.AnswerError{Problem: title + " gave no refresh token, which the connector needs"}
 	}
@@ -197,7 +202,7 @@ func (a *Activator) noteSignIn(cred login.Credential, title string) {
 }
 
 // abandon gives back what was obtained and will not be stored. Providers may take the revocation of one token for that of
-// all tokens of the account, so it is left out where another activation is signed in with the same provider.
+// all tokens of the account, so it is left out where an activation, this one included, is signed in with the same provider.
 func (a *Activator) abandon(ctx context.Context, t *trial) {
 	if !t.prepared {
 		return
@@ -205,8 +210,8 @@ func (a *Activator) abandon(ctx context.Context, t *trial) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeLimit)
 	defer cancel()
 	for _, cred := range t.obtained {
-		if others := a.othersSignedIn(t.name, cred); len(others) > 0 {
-			a.say("note: the new sign-in with %s was dropped and not revoked, since %s may use the same account", cred.Name(), strings.Join(others, ", "))
+		if shared, _ := a.mayBeShared(ctx, t.name, cred); len(shared) > 0 {
+			a.say("note: the new sign-in with %s was dropped and not revoked, since %s may use the same account", cred.Name(), strings.Join(shared, ", "))
 			continue
 		}
 		switch err := a.Logins().Revoke(ctx, cred); {
@@ -215,6 +220,9 @@ func (a *Activator) abandon(ctx context.Context, t *trial) {
 		case cred.Revokes():
 			a.say("the new sign-in with %s was revoked", cred.Name())
 		}
+	}
+	if len(t.obtained) > 0 {
+		a.settleOwed(t.name)
 	}
 	t.obtained = nil
 	if err := a.Keys.Forget(ctx); err != nil { // a key that was made for it and that no vault needs

@@ -47,22 +47,36 @@ func (s stored) Update(ctx context.Context, change func([]keystore.Handle) ([]ke
 	if err != nil {
 		return err
 	}
-	return s.a.Keys.Update(ctx, s.name, max(rec.Vault, 1), change)
+	return s.a.Keys.Update(ctx, s.name, max(rec.Vault, 1), func(hs []keystore.Handle) ([]keystore.Handle, error) {
+		hs, err := change(hs)
+		if cred, ok, _ := login.Find(hs); ok && cred.Renewing.IsZero() {
+			s.a.step("write-token")
+		} else {
+			s.a.step("mark-renewal")
+		}
+		return hs, err
+	})
 }
 
 // tried is the credential of a trial, which no vault has yet.
-type tried struct{ t *trial }
+type tried struct {
+	a *Activator
+	t *trial
+}
 
 func (s tried) Load(context.Context) ([]keystore.Handle, error) {
 	return s.t.values.withCredential(nil), nil
 }
 
-func (s tried) Update(_ context.Context, change func([]keystore.Handle) ([]keystore.Handle, error)) error {
+func (s tried) Update(ctx context.Context, change func([]keystore.Handle) ([]keystore.Handle, error)) error {
 	hs, err := change(s.t.values.withCredential(nil))
 	if err != nil {
 		return err
 	}
 	cred, ok, err := login.Find(hs)
+	if ok && !cred.Refresh.Equal(s.t.values.cred.Refresh) { // the one that was written down is worth nothing any more
+		err = s.a.owe(ctx, s.t.name, cred)
+	}
 	if ok {
 		s.t.values.cred = &cred
 		s.t.obtained[len(s.t.obtained)-1] = cred
@@ -77,7 +91,7 @@ func (a *Activator) freshen(ctx context.Context, t *trial) error {
 	}
 	keep := login.Keep(stored{a, t.name})
 	if len(t.obtained) > 0 {
-		keep = tried{t}
+		keep = tried{a, t}
 	}
 	cred, err := a.fresh(ctx, t.name, keep, keystore.Secret{})
 	if err == nil || !cred.Access.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"skald-connectors/activate/record"
 	"skald-connectors/install"
@@ -42,7 +43,11 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 		return nil, err
 	}
 	defer commit()
+	a.payOwed(ctx, name)
 	signed, keep := a.signedIn(ctx, name), ""
+	if err := a.owe(ctx, name, signed...); err != nil {
+		a.say("note: a kill would leave its sign-in unrevoked: %v", err) // a full disk keeps nobody from removing
+	}
 	if keepData {
 		keep = a.keptForOf(name)
 	}
@@ -67,9 +72,7 @@ func (a *Activator) Uninstall(ctx context.Context, name string, keepData bool) (
 		out.Items = append(out.Items, "its logs and receipts")
 	}
 	_ = os.RemoveAll(filepath.Join(a.Home, "adopted", name)) // what an adopted entry was written down as
-	for _, cred := range signed {
-		a.revokeAtUninstall(ctx, cred, out)
-	}
+	a.revokeAtUninstall(ctx, signed, out)
 	a.step("remove-secrets")
 	secretsErr := a.removeSecrets(ctx, name, out)
 	swept, sweepErr := a.sweepFiles(ctx)
@@ -162,6 +165,7 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 		return removed, err
 	}
 	vaults, err := a.sweepVaults(ctx)
+	err = errors.Join(err, a.payAllOwed(ctx))
 	if err != nil {
 		a.say("clearing unfinished vaults: %v", err)
 	}
@@ -207,8 +211,8 @@ func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 	}
 	var removed []string
 	for _, name := range names {
-		if login.IsVaultName(name) {
-			continue // the client secret of a provider, which its own file names
+		if login.IsVaultName(name) || strings.HasPrefix(name, owedPrefix) {
+			continue // the client secret of a provider, which its own file names; what is owed is looked at apart
 		}
 		rec, err := a.Records().Read(name)
 		var gone *record.NotInstalledError

@@ -16,7 +16,7 @@ import (
 
 // testProvider is an authorization server, an API and a remote MCP server in one, which scripts steer with /set?NAME=VALUE
 // and look into with /log. Its settings: deny, life (seconds; "none" leaves it out), norefresh, rotate, down, tokendown, scopes (granted in
-// place of those asked for), pending (device flow: how often it says so), norevoke.
+// place of those asked for), forget (what a revocation takes: all), pending (device flow: how often it says so), norevoke.
 type testProvider struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -180,6 +180,9 @@ func (p *testProvider) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 	p.note("revoked")
 	delete(p.refresh, r.PostForm.Get("token"))
+	if p.set["forget"] == "all" { // every sign-in of the account, as Google does
+		p.refresh = map[string]string{}
+	}
 	p.access = map[string]time.Time{}
 }
 

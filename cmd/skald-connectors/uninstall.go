@@ -209,6 +209,9 @@ func (r *removal) fail(a *app, name string, err error) {
 // purge removes what belongs to no activation, and looks at what is left.
 func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator, names []string) {
 	p := r.Proof
+	if _, err := act.Sweep(ctx); err != nil { // gives back the sign-ins that interrupted commands left
+		a.say("%v", err)
+	}
 	if err := p.forget(ctx, act); err != nil {
 		p.KeyGone = false
 		r.fail(a, "", err)

@@ -1,0 +1,182 @@
+package activate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"skald-connectors/keystore"
+	"skald-connectors/login"
+)
+
+// A sign-in that its provider knows, and that no record names or none will name any more, is first written down as owed: a
+// vault of its own beside those of the activations, a generation for each. A command that comes to its end gives it back itself, or
+// puts it into force; after a kill whoever works on the activation next, or the next sweep, gives it back. What is given back is
+// revoked at its provider, but for what may be the same grant as one that is in force.
+
+// owedPrefix begins the names of such vaults. No activation can have that name: theirs have no "__".
+const owedPrefix = "owed__"
+
+// owedFor is the handle that holds the activation's name, which may be too long for a vault's.
+const owedFor = "activation"
+
+func owedVault(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return owedPrefix + hex.EncodeToString(sum[:16])
+}
+
+// owe writes sign-ins down, durably. Those that their providers cannot be told of are left out. The lock of the name is held.
+func (a *Activator) owe(ctx context.Context, name string, creds ...login.Credential) error {
+	for _, cred := range creds {
+		if !cred.Revokes() {
+			continue
+		}
+		hs, err := cred.Merge([]keystore.Handle{{Name: owedFor, Value: keystore.NewSecret(name)}})
+		if err != nil {
+			return err
+		}
+		gens, err := a.Keys.Generations(owedVault(name))
+		if err != nil {
+			return err
+		}
+		next := int64(1)
+		if len(gens) > 0 {
+			next = slices.Max(gens) + 1
+		}
+		a.step("owe-sign-in")
+		if err := a.Keys.Put(context.WithoutCancel(ctx), owedVault(name), next, hs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleOwed strikes what was owed: it is in force, or was given back.
+func (a *Activator) settleOwed(name string) {
+	gens, err := a.Keys.Generations(owedVault(name))
+	if err != nil || len(gens) == 0 {
+		return
+	}
+	a.step("settle-sign-in")
+	if err := a.Keys.Remove(owedVault(name)); err != nil {
+		a.say("note: %v", err) // the next one gives it back, or finds it in force
+	}
+}
+
+// payOwed gives back what a killed command owed. The lock of the name is held. What a provider answers keeps nobody from working; a
+// vault that cannot be opened stays.
+func (a *Activator) payOwed(ctx context.Context, name string) {
+	vault := owedVault(name)
+	gens, err := a.Keys.Generations(vault)
+	if err != nil || len(gens) == 0 {
+		return
+	}
+	for _, gen := range gens {
+		hs, err := a.Keys.Load(ctx, vault, gen)
+		if err != nil {
+			a.say("note: a sign-in that an interrupted command left could not be read: %v", err)
+			return
+		}
+		if cred, ok, err := login.Find(hs); err == nil && ok {
+			a.giveBack(ctx, name, cred)
+		}
+	}
+	a.settleOwed(name)
+}
+
+func (a *Activator) giveBack(ctx context.Context, name string, cred login.Credential) {
+	shared, inForce := a.mayBeShared(ctx, name, cred)
+	if inForce {
+		return // the command was killed after its record was written
+	}
+	if len(shared) > 0 {
+		a.say("note: a sign-in with %s that an interrupted command left was dropped and not revoked, since %s may use the same account", cred.Name(), strings.Join(shared, ", "))
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, revokeLimit)
+	defer cancel()
+	if err := a.Logins().Revoke(ctx, cred); err != nil {
+		a.say("note: a sign-in with %s that an interrupted command left could not be revoked: %v", cred.Name(), err)
+		return
+	}
+	a.say("a sign-in with %s that an interrupted command left was revoked", cred.Name())
+}
+
+// mayBeShared names the activations whose sign-in may be one grant with cred at its provider, name itself included. inForce says
+// that it is the very one that name has.
+func (a *Activator) mayBeShared(ctx context.Context, name string, cred login.Credential) (shared []string, inForce bool) {
+	shared = a.othersSignedIn(name, cred)
+	rec, err := a.Records().Read(name)
+	if err != nil {
+		return shared, false
+	}
+	for _, r := range withPrior(rec) {
+		own, ok := a.signInOf(ctx, r)
+		if !ok || !samePlace(own, cred) {
+			continue
+		}
+		inForce = inForce || own.Refresh.Equal(cred.Refresh) && own.Access.Equal(cred.Access)
+		if !slices.Contains(shared, name) {
+			shared = append(shared, name)
+		}
+	}
+	return shared, inForce
+}
+
+// payAllOwed is payOwed for every activation that nobody works on.
+func (a *Activator) payAllOwed(ctx context.Context) error {
+	vaults, err := a.Keys.Names()
+	if err != nil {
+		return err
+	}
+	paid := false
+	for _, vault := range vaults {
+		if !strings.HasPrefix(vault, owedPrefix) {
+			continue
+		}
+		name, err := a.owedName(ctx, vault)
+		if err != nil {
+			return err
+		}
+		unlock, free := a.tryName(name)
+		if !free {
+			continue
+		}
+		a.payOwed(ctx, name)
+		unlock()
+		paid = true
+	}
+	if !paid {
+		return nil
+	}
+	return a.Keys.Forget(ctx)
+}
+
+func (a *Activator) owedName(ctx context.Context, vault string) (string, error) {
+	gens, err := a.Keys.Generations(vault)
+	if err != nil || len(gens) == 0 {
+		return "", err
+	}
+	hs, err := a.Keys.Load(ctx, vault, gens[0])
+	var gone *keystore.Error
+	if errors.As(err, &gone) && gone.Kind == keystore.NotFound {
+		return "", nil // settled meanwhile
+	}
+	for _, h := range hs {
+		if h.Name == owedFor && owedVault(h.Value.Reveal()) == vault {
+			return h.Value.Reveal(), nil
+		}
+	}
+	return "", err
+}
+
+// tryName takes the lock of a name where nobody holds it.
+func (a *Activator) tryName(name string) (unlock func(), free bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	unlock, err := a.Store.LockName(ctx, name, func(string) { cancel() })
+	return unlock, err == nil
+}
