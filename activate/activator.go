@@ -157,24 +157,6 @@ func (a *Activator) lockName(ctx context.Context, name string) (func(), error) {
 	})
 }
 
-// onRecord runs do on an installed activation while no other process works on it.
-func (a *Activator) onRecord(ctx context.Context, name string, do func(present *record.Record) error) error {
-	if _, err := a.Records().Read(name); err != nil {
-		return err
-	}
-	unlock, err := a.lockName(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	present, err := a.Records().Read(name)
-	if err != nil {
-		return err
-	}
-	a.payOwed(ctx, name)
-	return do(present)
-}
-
 // lockCommit is held from the moment when something that no record names yet
 // is put in place until the record is written, and by every sweep: so a sweep
 // never takes away what another process is about to name.

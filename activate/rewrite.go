@@ -20,6 +20,7 @@ func (a *Activator) onRecord(ctx context.Context, name string, do func(present *
 	if err != nil {
 		return err
 	}
+	a.payOwed(ctx, name)
 	return do(present)
 }
 
