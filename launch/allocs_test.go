@@ -36,10 +36,12 @@ func roundTrip(tb testing.TB, client, up *turn, l *link) {
 	if !client.pass {
 		tb.Fatalf("the call did not pass: %s", client.toClient)
 	}
+	client.carryOut()
 	for _, line := range [][]byte{aNotification, anAnswer} {
 		if up.fromUpstream(l, line, l.redact.Find(line) != nil); !up.pass {
 			tb.Fatalf("the connector's line did not pass: %s", up.toClient)
 		}
+		up.carryOut()
 	}
 }
 

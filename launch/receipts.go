@@ -1,8 +1,11 @@
 package launch
 
 import (
+	"slices"
 	"strconv"
 	"time"
+
+	"skald-connectors/keystore"
 )
 
 // receiptText bounds what a receipt shows of a tool's name or an id.
@@ -28,35 +31,66 @@ func (t *turn) refusedCall(code string) {
 	t.receipt(&c, "refused", code, 0)
 }
 
-// receipt writes one line for an answered tools/call: never its arguments,
-// never its result.
+// A due receipt is written when the answer is on its way: the client does not wait for it.
+type due struct {
+	raw, tool         []byte // of the call
+	started, answered time.Time
+	bytesIn, bytesOut int
+	outcome, code     string
+	redactor          *keystore.Redactor
+}
+
+// receipt notes an answered tools/call; the lock is held.
 func (t *turn) receipt(c *call, outcome, code string, bytesOut int) {
-	s := t.s
-	now := s.o.Now()
-	out := append(t.key[:0], prefix+"receipt "...)
+	n := len(t.due)
+	t.due = slices.Grow(t.due, 1)[:n+1]
+	d := &t.due[n]
+	*d = due{raw: append(d.raw[:0], c.raw[:min(len(c.raw), receiptText+1)]...), tool: append(d.tool[:0], c.tool...),
+		started: c.started, answered: t.s.o.Now(), bytesIn: c.bytesIn, bytesOut: bytesOut,
+		outcome: outcome, code: code, redactor: t.s.redactor}
+}
+
+// writeReceipts writes what is due. No lock is held.
+func (t *turn) writeReceipts() {
+	for i := range t.due {
+		t.writeReceipt(&t.due[i])
+	}
+	if t.due = t.due[:0]; cap(t.due) > mostDue {
+		t.due = nil
+	}
+}
+
+// mostDue is more than one message brings, unless the connector ends amid very many calls.
+const mostDue = 64
+
+// writeReceipt writes one line for an answered tools/call: never its arguments,
+// never its result.
+func (t *turn) writeReceipt(d *due) {
+	o := &t.s.o
+	out := append(t.text[:0], prefix+"receipt "...)
 	out = append(out, `{"ts":"`...)
-	out = now.UTC().AppendFormat(out, time.RFC3339Nano)
-	out = appendQuoted(append(out, `","connector":`...), s.o.Connector)
-	out = appendQuoted(append(out, `,"activation":`...), s.o.Name)
-	out = appendQuoted(append(out, `,"tool":`...), string(c.tool))
+	out = d.answered.UTC().AppendFormat(out, time.RFC3339Nano)
+	out = appendQuoted(append(out, `","connector":`...), o.Connector)
+	out = appendQuoted(append(out, `,"activation":`...), o.Name)
+	out = appendQuoted(append(out, `,"tool":`...), string(d.tool))
 	out = append(out, `,"id":`...)
-	if len(c.raw) <= receiptText {
-		out = appendASCII(out, c.raw)
+	if len(d.raw) <= receiptText {
+		out = appendASCII(out, d.raw)
 	} else {
 		out = append(out, `"(long)"`...)
 	}
-	out = append(append(append(out, `,"outcome":"`...), outcome...), '"')
-	if code != "" {
-		out = appendQuoted(append(out, `,"code":`...), code)
+	out = append(append(append(out, `,"outcome":"`...), d.outcome...), '"')
+	if d.code != "" {
+		out = appendQuoted(append(out, `,"code":`...), d.code)
 	}
-	out = strconv.AppendInt(append(out, `,"duration_ms":`...), now.Sub(c.started).Milliseconds(), 10)
-	out = strconv.AppendInt(append(out, `,"bytes_in":`...), int64(c.bytesIn), 10)
-	out = strconv.AppendInt(append(out, `,"bytes_out":`...), int64(bytesOut), 10)
+	out = strconv.AppendInt(append(out, `,"duration_ms":`...), d.answered.Sub(d.started).Milliseconds(), 10)
+	out = strconv.AppendInt(append(out, `,"bytes_in":`...), int64(d.bytesIn), 10)
+	out = strconv.AppendInt(append(out, `,"bytes_out":`...), int64(d.bytesOut), 10)
 	out = append(out, "}\n"...)
-	t.key = out
-	if s.redactor != nil {
-		out = s.redactor.Bytes(out)
+	t.text = out
+	if d.redactor != nil {
+		out = d.redactor.Bytes(out)
 	}
-	s.notes.log.add(out)
-	s.notes.receipts.add(out[len(prefix)+len("receipt "):])
+	t.s.notes.log.add(out)
+	t.s.notes.receipts.add(out[len(prefix)+len("receipt "):])
 }

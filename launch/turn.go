@@ -15,6 +15,7 @@ const drainLimit = 3 * time.Second
 type turn struct {
 	s       *Session
 	scanner scanner
+	alike   alike
 	line    []byte // the message at hand, its line end included
 	id      []byte // as it is spelt, nil = null
 	key     []byte
@@ -26,6 +27,8 @@ type turn struct {
 	size    int    // of the reply at hand, when it is not in line
 	offered *link
 	long    *streamed
+	due     []due  // receipts
+	text    []byte // of one
 
 	pass       bool   // the line goes on as it is
 	link       *link  // the upstream of the moment
@@ -120,6 +123,7 @@ func (t *turn) carryOut() {
 		// has to get rid of before it reads again.
 		go t.s.send(t.link, append([]byte(nil), t.toUpstream...))
 	}
+	t.writeReceipts()
 	for _, l := range t.stopped {
 		if l != nil {
 			t.s.end(l)

@@ -84,7 +84,7 @@ func (t *turn) early(before int, part []byte) {
 // scanned scans the message at hand, or the rest of it.
 func (t *turn) scanned(line []byte) bool {
 	if t.fed == 0 || t.fed > len(line) || t.scanner.base != t.fed {
-		return t.scanner.scan(line)
+		return t.alike.scan(&t.scanner, line)
 	}
 	return t.scanner.feed(line[t.fed:]) && t.scanner.state == lexEnd
 }
