@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -164,12 +165,12 @@ func (c *copier) copy(p string) error {
 		return nil // a running session removed it
 	}
 	if err != nil {
-		return fmt.Errorf("reading %q: %w", p, cause(err))
+		return fmt.Errorf("reading %q: %w", p, atomicfile.Cause(err))
 	}
 	defer in.Close()
 	fi, err := in.Stat()
 	if err != nil {
-		return fmt.Errorf("reading %q: %w", p, cause(err))
+		return fmt.Errorf("reading %q: %w", p, atomicfile.Cause(err))
 	}
 	c.files++
 	if c.bytes += fi.Size(); c.files > carryFiles || c.bytes > carryBytes {
@@ -181,7 +182,7 @@ func (c *copier) copy(p string) error {
 	}
 	c.step("carry " + p)
 	if err := c.write(p, in, fi.ModTime()); err != nil {
-		return fmt.Errorf("writing %q: %w", p, cause(err))
+		return fmt.Errorf("writing %q: %w", p, atomicfile.Cause(err))
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func openDir(parent *os.Root, name string, create bool) (*os.Root, error) {
 	}
 	seen, err := parent.Lstat(name)
 	if err != nil {
-		return nil, fmt.Errorf("opening %q: %w", full, cause(err))
+		return nil, fmt.Errorf("opening %q: %w", full, atomicfile.Cause(err))
 	}
 	if seen.Mode()&fs.ModeSymlink != 0 {
 		return nil, &atomicfile.UnsafeError{Path: full, Why: "it is a symbolic link"}
@@ -53,7 +53,7 @@ func openDir(parent *os.Root, name string, create bool) (*os.Root, error) {
 	}
 	root, err := parent.OpenRoot(name)
 	if err != nil {
-		return nil, fmt.Errorf("opening %q: %w", full, cause(err))
+		return nil, fmt.Errorf("opening %q: %w", full, atomicfile.Cause(err))
 	}
 	if now, err := root.Stat("."); err != nil || !os.SameFile(seen, now) {
 		root.Close()
@@ -75,7 +75,7 @@ func makeDir(parent *os.Root, name string) error {
 		err = syncDir(parent, ".")
 	}
 	if err != nil {
-		return fmt.Errorf("making %q: %w", filepath.Join(parent.Name(), name), cause(err))
+		return fmt.Errorf("making %q: %w", filepath.Join(parent.Name(), name), atomicfile.Cause(err))
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func makeParents(root *os.Root, file string) error {
 			err = root.Chmod(dir, dirPrivate)
 		}
 		if err != nil {
-			return fmt.Errorf("making %q: %w", dir, cause(err))
+			return fmt.Errorf("making %q: %w", dir, atomicfile.Cause(err))
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func syncTree(root *os.Root) error {
 func seal(root *os.Root) error {
 	err := eachDir(root, func(dir string) error { return root.Chmod(dir, dirReadOnly) })
 	if err != nil {
-		return fmt.Errorf("making the files read-only: %w", cause(err))
+		return fmt.Errorf("making the files read-only: %w", atomicfile.Cause(err))
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func seal(root *os.Root) error {
 func list(root *os.Root) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
-		return nil, fmt.Errorf("listing %q: %w", root.Name(), cause(err))
+		return nil, fmt.Errorf("listing %q: %w", root.Name(), atomicfile.Cause(err))
 	}
 	return entries, nil
 }
@@ -157,7 +157,7 @@ func discard(root *os.Root, name string, step func(string)) error {
 		err = removeTree(root, trash)
 	}
 	if err != nil {
-		return fmt.Errorf("removing %q: %w", filepath.Join(root.Name(), name), cause(err))
+		return fmt.Errorf("removing %q: %w", filepath.Join(root.Name(), name), atomicfile.Cause(err))
 	}
 	return nil
 }
@@ -213,18 +213,4 @@ func removeEmpty(root *os.Root, dirs ...string) {
 			root.Remove(d)
 		}
 	}
-}
-
-// cause strips the operation and the path that package os puts around an error; the
-// caller names the thing in the user's terms.
-func cause(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	var le *os.LinkError
-	if errors.As(err, &le) {
-		return le.Err
-	}
-	return err
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -42,13 +43,13 @@ func copyFiles(ctx context.Context, dst *os.Root, files []manifest.File, from op
 			err = fill(out, f, from, perm)
 		}
 		if err != nil {
-			return fmt.Errorf("writing %q: %w", f.Path, cause(err))
+			return fmt.Errorf("writing %q: %w", f.Path, atomicfile.Cause(err))
 		}
 		s.sync(out)
 	}
 	step(what + "-sync")
 	if err := s.wait(); err != nil {
-		return fmt.Errorf("writing the files: %w", cause(err))
+		return fmt.Errorf("writing the files: %w", atomicfile.Cause(err))
 	}
 	return nil
 }
@@ -159,16 +160,16 @@ func checkFile(root *os.Root, f manifest.File) (why string, state fileState, err
 	case errors.Is(err, fs.ErrNotExist):
 		return "it is missing", state, nil
 	case errors.Is(err, fs.ErrPermission):
-		return "", state, cause(err)
+		return "", state, atomicfile.Cause(err)
 	case err != nil:
-		return cause(err).Error(), state, nil
+		return atomicfile.Cause(err).Error(), state, nil
 	}
 	defer in.Close()
 	before := stateOfOpen(in)
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(in, manifest.MaxFileBytes+1))
 	if err != nil {
-		return "", state, cause(err)
+		return "", state, atomicfile.Cause(err)
 	}
 	if stateOfOpen(in) == before {
 		state = before

@@ -69,7 +69,7 @@ func (s *Store) unkeep(name string) error {
 	}
 	defer root.Close()
 	if err := root.Remove(keptPrefix + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cause(err)
+		return atomicfile.Cause(err)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (s *Store) heal(name string, ref Ref, files []manifest.File) error {
 	}
 	st := &Stage{store: s, ref: ref, files: files, name: name, reused: true, step: s.step}
 	if err := loosen(dir, "."); err != nil {
-		return cause(err)
+		return atomicfile.Cause(err)
 	}
 	if err := st.repair(dir); err != nil {
 		return err

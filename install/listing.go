@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"skald-connectors/internal/atomicfile"
 )
 
 // listTree digests what a tree holds: kind, name, size and whether it is a program.
@@ -42,7 +44,7 @@ func listTree(root *os.Root) (string, error) {
 		return nil
 	})
 	if err != nil && errors.Is(err, fs.ErrPermission) {
-		err = cause(err)
+		err = atomicfile.Cause(err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), err
 }

@@ -125,15 +125,7 @@ func compareRefs(a, b Ref) int {
 // Connectors whose receipt cannot be used are left out and named in the error, which
 // comes beside the rest: *NewerError, *atomicfile.UnsafeError.
 func (s *Store) Receipts() ([]Receipt, error) {
-	root, err := s.find(connectorsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	entries, err := list(root)
+	entries, err := s.entries(connectorsDir)
 	if err != nil {
 		return nil, err
 	}
@@ -193,9 +185,9 @@ func (s *Store) receiptPath(connector string) string {
 	return filepath.Join(s.home, receiptsDir, connector+".json")
 }
 
-// versionFolders lists the committed folders of a connector.
-func (s *Store) versionFolders(connector string) ([]Ref, error) {
-	root, err := s.find(connectorsDir, connector)
+// entries lists a folder of the home; one that is not there is empty.
+func (s *Store) entries(top string, below ...string) ([]fs.DirEntry, error) {
+	root, err := s.find(top, below...)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -203,7 +195,12 @@ func (s *Store) versionFolders(connector string) ([]Ref, error) {
 		return nil, err
 	}
 	defer root.Close()
-	entries, err := list(root)
+	return list(root)
+}
+
+// versionFolders lists the committed folders of a connector.
+func (s *Store) versionFolders(connector string) ([]Ref, error) {
+	entries, err := s.entries(connectorsDir, connector)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -29,7 +30,7 @@ func (st *Stage) repair(dir *os.Root) error {
 		}
 		st.step("repair " + f.Path)
 		if err := repairFile(dir, version, f, st.step); err != nil {
-			return fmt.Errorf("repairing %q: %w", f.Path, cause(err))
+			return fmt.Errorf("repairing %q: %w", f.Path, atomicfile.Cause(err))
 		}
 	}
 	return nil
@@ -111,7 +112,7 @@ func removeTemps(dir *os.Root) error {
 
 func syncDirs(dir *os.Root) error {
 	if err := syncTree(dir); err != nil {
-		return fmt.Errorf("writing the files: %w", cause(err))
+		return fmt.Errorf("writing the files: %w", atomicfile.Cause(err))
 	}
 	return nil
 }

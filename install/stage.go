@@ -233,7 +233,7 @@ func (st *Stage) commitVersion() error {
 	}
 	st.step("commit-version")
 	if err := parent.Rename(st.folder(), st.ref.Dir()); err != nil {
-		return fmt.Errorf("moving the files into place: %w", cause(err))
+		return fmt.Errorf("moving the files into place: %w", atomicfile.Cause(err))
 	}
 	st.reused = true
 	return syncDir(parent, ".")

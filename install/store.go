@@ -215,7 +215,7 @@ func (s *Store) open(create bool, top string, below ...string) (*os.Root, error)
 	}
 	root, err := os.OpenRoot(home)
 	if err != nil {
-		return nil, fmt.Errorf("opening %q: %w", home, cause(err))
+		return nil, fmt.Errorf("opening %q: %w", home, atomicfile.Cause(err))
 	}
 	for _, name := range append([]string{top}, below...) {
 		next, err := openDir(root, name, create)

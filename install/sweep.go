@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -220,7 +221,7 @@ func (w *sweep) receipt(r Receipt, changed bool) error {
 	defer root.Close()
 	w.store.step("sweep-receipt")
 	if err := root.Remove(r.Connector + ".json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing receipt %q: %w", r.Connector, cause(err))
+		return fmt.Errorf("removing receipt %q: %w", r.Connector, atomicfile.Cause(err))
 	}
 	return nil
 }

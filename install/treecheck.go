@@ -39,7 +39,7 @@ func (s *Store) CheckTree(hash, digest string, now time.Time) error {
 	s.step("read-tree")
 	have, err := digestTree(root)
 	if err != nil {
-		return fmt.Errorf("checking dependencies %s: %w", short(hash), cause(err))
+		return fmt.Errorf("checking dependencies %s: %w", short(hash), atomicfile.Cause(err))
 	}
 	if have != digest {
 		return fmt.Errorf("checking dependencies %s: %w", short(hash), ErrTreeChanged)

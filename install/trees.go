@@ -178,7 +178,7 @@ func (s *Store) buildTree(ctx context.Context, hash string, r TreeRequest) (*Tre
 	}
 	step("deps-commit")
 	if err := root.Rename(path.Join(stage, "tree"), hash); err != nil {
-		return nil, fmt.Errorf("moving the dependencies into place: %w", cause(err))
+		return nil, fmt.Errorf("moving the dependencies into place: %w", atomicfile.Cause(err))
 	}
 	_ = root.Chmod(hash, dirReadOnly) // only now: a read-only folder cannot be moved
 	return t, syncDir(root, ".")
@@ -241,7 +241,7 @@ func (s *Store) fillTree(ctx context.Context, hash string, r TreeRequest, root *
 		return nil, &deps.BuildError{Ecosystem: r.Set.Ecosystem, Kind: deps.Unsafe, Err: err}
 	}
 	if t.Digest, err = digestTree(tree); err != nil {
-		return nil, fmt.Errorf("reading the dependencies: %w", cause(err))
+		return nil, fmt.Errorf("reading the dependencies: %w", atomicfile.Cause(err))
 	}
 	return t, sealTree(tree, t)
 }
@@ -256,7 +256,7 @@ func sealTree(tree *os.Root, t *Tree) error {
 		_, err := out.Write(append(data, '\n'))
 		return err
 	}); err != nil {
-		return fmt.Errorf("writing the marker of the dependencies: %w", cause(err))
+		return fmt.Errorf("writing the marker of the dependencies: %w", atomicfile.Cause(err))
 	}
 	err = fs.WalkDir(tree.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -281,7 +281,7 @@ func sealTree(tree *os.Root, t *Tree) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("making the dependencies read-only: %w", cause(err))
+		return fmt.Errorf("making the dependencies read-only: %w", atomicfile.Cause(err))
 	}
 	return syncAll(tree)
 }
@@ -328,7 +328,7 @@ func (s *Store) Relink(ctx context.Context, name string, ref Ref, trees ...*Tree
 		}
 		if err != nil {
 			dir.Remove(temp)
-			return fmt.Errorf("linking dependencies of %q: %w", name, cause(err))
+			return fmt.Errorf("linking dependencies of %q: %w", name, atomicfile.Cause(err))
 		}
 	}
 	return syncDir(dir, ".")

@@ -149,7 +149,7 @@ func (s *Store) Wipe(names []string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("opening %q: %w", home, cause(err))
+		return fmt.Errorf("opening %q: %w", home, atomicfile.Cause(err))
 	}
 	defer root.Close()
 	entries, err := list(root)
@@ -179,7 +179,7 @@ func (s *Store) Wipe(names []string) error {
 		_ = root.Remove(e.Name()) // an unfinished copy; the removal of the home tells
 	}
 	if err := os.Remove(home); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing %q: %w", home, cause(err))
+		return fmt.Errorf("removing %q: %w", home, atomicfile.Cause(err))
 	}
 	if home != s.home {
 		return unlessGone(os.Remove(s.home)) // the link to it

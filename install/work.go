@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -154,7 +155,7 @@ func (st *Stage) carryFrom(dst *os.Root, o origin) (left []string, err error) {
 	}
 	defer src.Close()
 	if err := loosen(src, "."); err != nil {
-		return nil, fmt.Errorf("opening the older work folder: %w", cause(err))
+		return nil, fmt.Errorf("opening the older work folder: %w", atomicfile.Cause(err))
 	}
 	if left, err = carry(dst, src, o.shipped, st.files, st.step); err != nil {
 		return left, err
@@ -190,7 +191,7 @@ func (st *Stage) commitWork() error {
 	}
 	st.step("commit-work")
 	if err := parent.Rename(st.folder(), st.ref.Dir()); err != nil {
-		return fmt.Errorf("moving the work folder into place: %w", cause(err))
+		return fmt.Errorf("moving the work folder into place: %w", atomicfile.Cause(err))
 	}
 	return syncDir(parent, ".")
 }
@@ -199,7 +200,7 @@ func (st *Stage) commitWork() error {
 // older version, and whatever the connector did to the shipped files and the links.
 func (st *Stage) finishWork(staged *os.Root) error {
 	if err := loosen(staged, "."); err != nil {
-		return fmt.Errorf("opening the work folder: %w", cause(err))
+		return fmt.Errorf("opening the work folder: %w", atomicfile.Cause(err))
 	}
 	for _, o := range st.from {
 		if _, err := st.carryFrom(staged, o); err != nil {
@@ -240,7 +241,7 @@ func (st *Stage) mergeWork(parent *os.Root) error {
 	}
 	defer staged.Close()
 	if err := errors.Join(loosen(staged, "."), loosen(final, ".")); err != nil {
-		return fmt.Errorf("opening the work folder: %w", cause(err))
+		return fmt.Errorf("opening the work folder: %w", atomicfile.Cause(err))
 	}
 	if _, err := carry(final, staged, st.files, st.files, st.step); err != nil {
 		return err
@@ -262,7 +263,7 @@ func (st *Stage) link(dir *os.Root) error {
 			return err
 		}
 		if err := dir.Symlink(want, d); err != nil {
-			return fmt.Errorf("linking %q: %w", d, cause(err))
+			return fmt.Errorf("linking %q: %w", d, atomicfile.Cause(err))
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func body(src []byte) (mark, text []byte, err error) {
 	case len(src) > 1 && (src[0] == 0 || src[1] == 0):
 		return nil, nil, broken(-1, "it is UTF-16 text without a mark, or no text at all")
 	case !utf8.Valid(src):
-		return nil, nil, broken(invalidAt(src), "invalid UTF-8")
+		return nil, nil, broken(exactjson.InvalidAt(src), "invalid UTF-8")
 	}
 	if bytes.HasPrefix(src, []byte(byteOrderMark)) {
 		return src[:len(byteOrderMark)], src[len(byteOrderMark):], nil
@@ -109,17 +109,6 @@ func tooDeep(src []byte) error {
 		}
 	}
 	return nil
-}
-
-func invalidAt(src []byte) int {
-	for i := 0; i < len(src); {
-		r, n := utf8.DecodeRune(src[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return len(src)
 }
 
 // textEdit is one text with the rules for it.

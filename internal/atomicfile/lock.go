@@ -66,7 +66,7 @@ func TryLock(path string) (unlock func(), ok bool, err error) {
 	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow), flock.SetPermissions(0o600))
 	got, err := l.TryLock()
 	if err != nil {
-		return nil, false, fmt.Errorf("locking %q: %w", path, cause(err))
+		return nil, false, fmt.Errorf("locking %q: %w", path, Cause(err))
 	}
 	if !got {
 		return nil, false, nil
@@ -75,7 +75,7 @@ func TryLock(path string) (unlock func(), ok bool, err error) {
 	if err != nil || !current {
 		l.Unlock()
 		if err != nil {
-			return nil, false, fmt.Errorf("locking %q: %w", path, cause(err))
+			return nil, false, fmt.Errorf("locking %q: %w", path, Cause(err))
 		}
 		return nil, false, nil // removed by its last holder while we opened it
 	}

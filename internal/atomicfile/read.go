@@ -31,7 +31,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		if errors.As(err, &unsafe) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("reading %q: %w", path, cause(err))
+		return nil, fmt.Errorf("reading %q: %w", path, Cause(err))
 	}
 	return data, nil
 }
@@ -101,7 +101,7 @@ func PrivateDir(path string) error {
 		if errors.As(err, &unsafe) {
 			return err
 		}
-		return fmt.Errorf("making the folder %q: %w", path, cause(err))
+		return fmt.Errorf("making the folder %q: %w", path, Cause(err))
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func RenameDir(old, new string) error {
 		err = syncDir(from)
 	}
 	if err != nil {
-		return fmt.Errorf("moving %q to %q: %w", old, new, cause(err))
+		return fmt.Errorf("moving %q to %q: %w", old, new, Cause(err))
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func write(path string, data []byte, perm fs.FileMode, step func(string)) error 
 func writeWith(path string, data []byte, perm fs.FileMode, step func(string), last func(*os.File, string) error) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("writing %q: %w", path, cause(err))
+			err = fmt.Errorf("writing %q: %w", path, Cause(err))
 		}
 	}()
 	step("resolve")
@@ -287,9 +287,9 @@ func compareAndRename(f *os.File, target string, old []byte) error {
 	return finish(f, target)
 }
 
-// cause strips the operation and the path that package os puts around an error:
-// they name the temporary file, which means nothing to anybody.
-func cause(err error) error {
+// Cause strips the operation and the path that package os puts around an error: they
+// name a temporary file, or a thing that the caller names in the user's terms.
+func Cause(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err

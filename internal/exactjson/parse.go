@@ -18,7 +18,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // Strings share one copy of src, so the Value keeps that copy alive.
 func Parse(src []byte, maxDepth int) (v Value, repeats []Repeat, err error) {
 	if !utf8.Valid(src) {
-		return Value{}, nil, syntaxError(src, firstInvalid(src), "invalid UTF-8")
+		return Value{}, nil, syntaxError(src, InvalidAt(src), "invalid UTF-8")
 	}
 	p := &parser{src: src, text: string(src), maxDepth: maxDepth}
 	p.members.first = min(bytes.Count(src, []byte{':'}), firstMembers)
@@ -40,7 +40,8 @@ func Parse(src []byte, maxDepth int) (v Value, repeats []Repeat, err error) {
 	return v, p.repeats, nil
 }
 
-func firstInvalid(src []byte) int {
+// InvalidAt is the offset of the first byte that is not UTF-8, len(src) when there is none.
+func InvalidAt(src []byte) int {
 	for i := 0; i < len(src); {
 		r, n := utf8.DecodeRune(src[i:])
 		if r == utf8.RuneError && n == 1 {
