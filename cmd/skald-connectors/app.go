@@ -151,7 +151,7 @@ func (a *app) rootCommand(args []string) *cobra.Command {
 		if cmd.Name() == "run" {
 			a.serving = "NAME"
 		}
-		return &usageError{err.Error(), cmd.CommandPath()}
+		return &usageError{err.Error() + similar(nearFlags(cmd, err), "--"), cmd.CommandPath()}
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	f := root.PersistentFlags()
@@ -200,39 +200,6 @@ func (a *app) commands(args []string) (all []*cobra.Command) {
 		all = append(all, m.make())
 	}
 	return all
-}
-
-// wrapArgs turns the refusals of cobra's argument checks into usage errors.
-func wrapArgs(c *cobra.Command) {
-	if check := c.Args; check != nil {
-		c.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				var said *usageError
-				if errors.As(err, &said) {
-					return err
-				}
-				_, wants, _ := strings.Cut(cmd.Use, " ")
-				if wants == "" {
-					wants = "no arguments"
-				}
-				return &usageError{fmt.Sprintf("%s takes %s; given: %d", cmd.Name(), wants, len(args)), cmd.CommandPath()}
-			}
-			return nil
-		}
-	}
-	for _, sub := range c.Commands() {
-		wrapArgs(sub)
-	}
-}
-
-// unknownCommand names what looks like the word.
-func unknownCommand(cmd *cobra.Command, word string) error {
-	cmd.SuggestionsMinimumDistance = 2
-	msg := fmt.Sprintf("there is no command %q", word)
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		msg += "; similar: " + strings.Join(near, ", ")
-	}
-	return &usageError{msg, cmd.CommandPath()}
 }
 
 // checkFlags refuses values that no command could use.

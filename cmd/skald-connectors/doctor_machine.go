@@ -39,6 +39,10 @@ func (c *checkup) home(context.Context) {
 	info, err := os.Stat(home)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := writable(nearestFolder(home)); err != nil {
+			c.add("home", levelBad, "%s cannot be made: %v", c.app.short(home), err).mend("name another with --home DIR")
+			return
+		}
 		c.add("home", levelOK, "%s, which the first install makes", c.app.short(home))
 		return
 	case err != nil || !info.IsDir():
@@ -56,6 +60,15 @@ func (c *checkup) home(context.Context) {
 		return
 	}
 	c.add("home", levelOK, "%s, only yours", c.app.short(home))
+}
+
+// nearestFolder is what is there of a path.
+func nearestFolder(path string) string {
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+	}
 }
 
 func orElseErr(err error, text string) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -36,8 +37,11 @@ func machineCode(err error) (int, string, bool) {
 	case errors.As(err, &open):
 		return exitUsage, fmt.Sprintf("%s has to be a folder or file of its own that only you can write to (chmod go-w), or name another home with --home DIR", open.Path), true
 	}
-	if errors.Is(err, syscall.ENOSPC) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
 		return exitFailed, diskHint, true
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return exitFailed, "make the file or folder yours; where it is below the home folder of this program, another one can be named with --home DIR", true
 	}
 	return 0, "", false
 }

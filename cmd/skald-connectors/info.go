@@ -164,7 +164,7 @@ func (a *app) printEntry(k *about) {
 	if len(k.records) > 0 {
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%s %s (%s)\n", form.Clean(orElse(e.Name, e.ID)), form.Clean(manifest.DisplayVersion(*e)), form.Clean(e.ID))
+	b.WriteString(wrap(form.Clean(fmt.Sprintf("%s %s (%s)", orElse(e.Name, e.ID), manifest.DisplayVersion(*e), e.ID)), a.width(), "") + "\n")
 	if e.Description != "" {
 		b.WriteString(wrap(form.Clean(e.Description), a.width(), "  ") + "\n")
 	}
@@ -265,7 +265,7 @@ func short(digest string) string {
 
 func (a *app) printRecord(k *about, rec *record.Record) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Installed as %s: %s, %s\n", rec.Name, versionOf(rec), rec.AuthState)
+	b.WriteString(wrap(fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), rec.AuthState), a.width(), "") + "\n")
 	row := func(label, format string, args ...any) {
 		a.row(&b, label, fmt.Sprintf(format, args...))
 	}

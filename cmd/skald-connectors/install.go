@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -135,6 +136,10 @@ type agreed struct {
 	shop *shop
 }
 
+func (p *agreed) download(ctx context.Context) (*fetch.Bundle, error) {
+	return p.shop.market.Bundle(ctx, p.Index, p.Entry)
+}
+
 // agreeAll plans every connector and gets a yes for each, before anything is
 // downloaded.
 func (a *app) agreeAll(ctx context.Context, act *activate.Activator, all *shops, o *installOptions, given map[string]activate.Given) ([]agreed, error) {
@@ -215,7 +220,7 @@ func (a *app) agree(ctx context.Context, p *activate.Plan, s *shop, o *installOp
 	if p.Loud != "" && !o.allowOther {
 		a.say("%s", text)
 		ok, err := term.Type(ctx, fmt.Sprintf("%s. Type %s to install it all the same", p.Loud, p.Name), p.Name)
-		return declined(ok, err, p.Name)
+		return declined(ok, err, p.Name, "installed")
 	}
 	title := fmt.Sprintf("Install %s?", p.Name)
 	if p.Name != p.Entry.ID {
@@ -224,15 +229,16 @@ func (a *app) agree(ctx context.Context, p *activate.Plan, s *shop, o *installOp
 	if o.sandbox == "none" {
 		a.say("%s", text)
 		ok, err := term.Type(ctx, fmt.Sprintf("%s would run without any protection. Type %s to install it all the same", p.Name, p.Name), p.Name)
-		return declined(ok, err, p.Name)
+		return declined(ok, err, p.Name, "installed")
 	}
 	ok, err := term.Confirm(ctx, title, text, "Install", "Cancel")
-	return declined(ok, err, p.Name)
+	return declined(ok, err, p.Name, "installed")
 }
 
-func declined(ok bool, err error, name string) error {
+// declined is the error of a no; done says what did not become of it.
+func declined(ok bool, err error, name, done string) error {
 	if err == nil && !ok {
-		return &exitError{exitFailed, fmt.Errorf("%q was not installed: you said no", name)}
+		return &exitError{exitFailed, fmt.Errorf("%q was not %s: you said no", name, done)}
 	}
 	return err
 }
@@ -248,7 +254,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 		}
 		defer undo()
 	}
-	bundles := a.downloadAll(ctx, plans)
+	bundles := a.downloadAll(len(plans), func(i int) (*fetch.Bundle, error) { return plans[i].download(ctx) })
 	packages, carried, err := o.unpackPackages(plans[0].shop)
 	if err != nil {
 		return err
@@ -323,19 +329,15 @@ type download struct {
 	err    error
 }
 
-func (a *app) downloadAll(ctx context.Context, plans []agreed) []download {
-	out := make([]download, len(plans))
-	finished := make(chan struct{})
+// downloadAll gets n bundles side by side.
+func (a *app) downloadAll(n int, get func(i int) (*fetch.Bundle, error)) []download {
+	out := make([]download, n)
 	a.showFiles()
-	for i, p := range plans {
-		go func() {
-			out[i].bundle, out[i].err = p.shop.market.Bundle(ctx, p.Index, p.Entry)
-			finished <- struct{}{}
-		}()
+	var all sync.WaitGroup
+	for i := range out {
+		all.Go(func() { out[i].bundle, out[i].err = get(i) })
 	}
-	for range plans {
-		<-finished
-	}
+	all.Wait()
 	return out
 }
 
@@ -374,7 +376,7 @@ func (a *app) installedText(act *activate.Activator, rec *record.Record) string 
 	if len(rec.Tools) > 0 {
 		row("tools", "%d of %d let through", granted, len(rec.Tools))
 	}
-	row("record", "%s", act.Records().Path(rec.Name))
+	row("record", "%s", a.short(act.Records().Path(rec.Name)))
 	if len(rec.Secrets) > 0 {
 		row("secrets", "%s, encrypted; their key is %s", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
 	}

@@ -50,6 +50,9 @@ func marketName(location string) string {
 	return location
 }
 
+// placeHint is what a marketplace can be.
+const placeHint = "a marketplace is an https address, a folder with a connectors.json, or builtin"
+
 // marketplace opens the marketplace at a location, with the keys that are
 // pinned for it or that this program brings along.
 func (a *app) marketplace(location, home string) (*fetch.Marketplace, error) {
@@ -66,7 +69,7 @@ func (a *app) marketplace(location, home string) (*fetch.Marketplace, error) {
 		}
 	}
 	if err != nil {
-		return nil, usagef("the marketplace %q: %v", location, err)
+		return nil, withHint(usagef("%v", err), "%s", placeHint)
 	}
 	return m, nil
 }
@@ -195,6 +198,9 @@ func (a *app) readShop(ctx context.Context, home, location string, mode fetch.Fr
 		return nil, err
 	}
 	ix, err := m.Index(ctx, mode)
+	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(location, "://") {
+		return nil, withHint(err, "%s", placeHint)
+	}
 	if err != nil {
 		return nil, err
 	}

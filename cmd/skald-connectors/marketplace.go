@@ -253,12 +253,16 @@ func marketLine(p marketEntry, ix *fetch.Index) marketDoc {
 	return d
 }
 
-func (a *app) listMarkets(ctx context.Context) error {
-	home, err := a.home()
-	if err != nil {
-		return err
+// listedPlaces reads the list of marketplaces of this run's home.
+func (a *app) listedPlaces() (home string, listed *places, err error) {
+	if home, err = a.home(); err == nil {
+		listed, err = readPlaces(home)
 	}
-	listed, err := readPlaces(home)
+	return home, listed, err
+}
+
+func (a *app) listMarkets(ctx context.Context) error {
+	home, listed, err := a.listedPlaces()
 	if err != nil {
 		return err
 	}
@@ -307,11 +311,7 @@ func (a *app) lookAtMarket(ctx context.Context, home string, p marketEntry) mark
 }
 
 func (a *app) removeMarket(name string) error {
-	home, err := a.home()
-	if err != nil {
-		return err
-	}
-	listed, err := readPlaces(home)
+	home, listed, err := a.listedPlaces()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -220,8 +221,9 @@ func (a *app) lookAt(ctx context.Context, act *activate.Activator, out *offer, c
 
 // short writes a path below the person's home with a tilde.
 func (a *app) short(path string) string {
-	if home := a.userHome(); home != "" && strings.HasPrefix(path, home) && len(path) > len(home)+1 {
-		return "~" + path[len(home):]
+	home := a.userHome()
+	if rest, ok := strings.CutPrefix(path, strings.TrimRight(home, string(filepath.Separator))+string(filepath.Separator)); ok && home != "" {
+		return "~" + string(filepath.Separator) + rest
 	}
 	return path
 }

@@ -203,7 +203,7 @@ func (p *progress) show(e fetch.Event) {
 	case e.Connector == "" || !p.files:
 		return
 	}
-	if was, ok := p.totals[e.Connector]; ok && was.TotalBytes == e.TotalBytes && e.Bytes < was.Bytes {
+	if was, ok := p.totals[e.Connector]; ok && was.TotalBytes == e.TotalBytes && (e.Bytes < was.Bytes || e.Files < was.Files) {
 		return // several files come at once, and their events may overtake each other
 	}
 	p.totals[e.Connector] = e

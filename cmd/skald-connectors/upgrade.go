@@ -144,7 +144,9 @@ func (u *upgrading) find(ctx context.Context) error {
 			u.held = append(u.held, x)
 		}
 	}
-	bundles := u.app.downloadUpdates(ctx, todo)
+	bundles := u.app.downloadAll(len(todo), func(i int) (*fetch.Bundle, error) {
+		return todo[i].shop.market.Bundle(ctx, todo[i].shop.index, todo[i].entry)
+	})
 	for i, x := range todo {
 		err := bundles[i].err
 		var p *activate.UpgradePlan
@@ -193,22 +195,6 @@ func (u *upgrading) fail(list ...failed) {
 // single tells that one connector was named: its error is the command's.
 func (u *upgrading) single() bool { return len(u.o.names) == 1 }
 
-func (a *app) downloadUpdates(ctx context.Context, list []update) []download {
-	out := make([]download, len(list))
-	finished := make(chan struct{})
-	a.showFiles()
-	for i, x := range list {
-		go func() {
-			out[i].bundle, out[i].err = x.shop.market.Bundle(ctx, x.shop.index, x.entry)
-			finished <- struct{}{}
-		}()
-	}
-	for range list {
-		<-finished
-	}
-	return out
-}
-
 // agreeAll gets a yes for each plan before anything is changed. One that is refused
 // does not stop the others.
 func (u *upgrading) agreeAll(ctx context.Context) error {
@@ -255,21 +241,14 @@ func (u *upgrading) agree(ctx context.Context, p *activate.UpgradePlan) error {
 	if loud {
 		a.say("%s", text)
 		ok, err := term.Type(ctx, fmt.Sprintf("%s. Type %s to upgrade it all the same", p.Loud, p.Name), p.Name)
-		return notUpgraded(ok, err, p.Name)
+		return declined(ok, err, p.Name, "upgraded")
 	}
 	title, yes := fmt.Sprintf("Upgrade %s?", p.Name), "Upgrade"
 	if wider {
 		title, yes = fmt.Sprintf("Upgrade %s, which may do more then?", p.Name), "Allow it and upgrade"
 	}
 	ok, err := term.Confirm(ctx, title, text, yes, "Keep the old version")
-	return notUpgraded(ok, err, p.Name)
-}
-
-func notUpgraded(ok bool, err error, name string) error {
-	if err == nil && !ok {
-		return &exitError{exitFailed, fmt.Errorf("%q was not upgraded: you said no", name)}
-	}
-	return err
+	return declined(ok, err, p.Name, "upgraded")
 }
 
 func changesCommand(p *activate.UpgradePlan) bool {

@@ -237,9 +237,17 @@ func (u *upgrading) reportPlans() error {
 		return &exitError{exitToDo, fmt.Errorf("%s to upgrade", plural(len(lines), "connector", "connectors"))}
 	}
 	if len(u.held) == 0 {
-		a.say("everything is up to date")
+		a.say("%s", u.idle())
 	}
 	return nil
+}
+
+// idle says why nothing was to be done.
+func (u *upgrading) idle() string {
+	if u.asked == 0 {
+		return "nothing is installed"
+	}
+	return "everything is up to date"
 }
 
 // upgradedLine is one upgrade that was made, for --json.
@@ -276,7 +284,7 @@ func (u *upgrading) report() error {
 	}
 	u.sayHeld()
 	if len(lines)+len(u.held)+len(u.failed) == 0 {
-		a.say("everything is up to date")
+		a.say("%s", u.idle())
 	}
 	return a.someFailed(u.failed, u.asked, "are not upgraded")
 }
