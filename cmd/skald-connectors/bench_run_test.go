@@ -13,8 +13,10 @@ import (
 )
 
 // BenchmarkRunStart measures the time from the start of `run` to its first answer
-// to initialize against the server alone, in interleaved rounds, without and with
-// the sandbox; and the memory that the launcher holds then.
+// to initialize against the server alone, in interleaved rounds: a small server in
+// Python without and with the sandbox, the reference server for Node without; and the
+// memory that the launcher holds then, of its own and with the pages of its program
+// file, which all sessions share.
 func BenchmarkRunStart(b *testing.B) {
 	needPython(b)
 	dir := b.TempDir()
@@ -35,27 +37,56 @@ func BenchmarkRunStart(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	alone := []string{strings.TrimSpace(string(python)), work[0]}
 	for _, mode := range []string{"none", "auto"} {
-		b.Run(mode, func(b *testing.B) {
-			var ours, theirs []time.Duration
-			memory := 0
-			for b.Loop() {
-				alone, _ := firstAnswer(b, env, strings.TrimSpace(string(python)), work[0])
-				through, rss := firstAnswer(b, env, self, "run", mode)
-				theirs, ours, memory = append(theirs, alone), append(ours, through), max(memory, rss)
-			}
-			b.ReportMetric(float64(median(ours))/float64(median(theirs)), "x-direct")
-			b.ReportMetric(float64(median(ours).Microseconds())/1000, "ms-median")
-			b.ReportMetric(float64(memory)/1024, "MiB-resident")
-		})
+		b.Run(mode, func(b *testing.B) { compareStarts(b, env, alone, []string{self, "run", mode}) })
 	}
+	b.Run("node", func(b *testing.B) {
+		alone := peerCommand(b, "mcp-server-everything", "@modelcontextprotocol/server-everything")
+		market := hostileMarket(b, shipped{id: "everything", change: func(m map[string]any) {
+			m["mcp_config"] = map[string]any{"command": alone[0], "args": alone[1:]}
+		}})
+		runQuietly(b, env, self, "--index", market, "install", "everything", "--yes", "--allow-command", "--sandbox", "none")
+		compareStarts(b, env, alone, []string{self, "run", "everything"})
+	})
 }
 
-// firstAnswer starts a server and waits for its answer to initialize; rss is what
-// it holds then, in KiB, 0 where that is not known.
-func firstAnswer(b *testing.B, env []string, name string, args ...string) (took time.Duration, rss int) {
+func compareStarts(b *testing.B, env, alone, through []string) {
 	b.Helper()
-	cmd := exec.Command(name, args...)
+	var ours, theirs []time.Duration
+	var most memory
+	for b.Loop() {
+		one, _ := firstAnswer(b, env, alone)
+		two, held := firstAnswer(b, env, through)
+		theirs, ours = append(theirs, one), append(ours, two)
+		most = memory{own: max(most.own, held.own), all: max(most.all, held.all)}
+	}
+	b.ReportMetric(float64(median(ours))/float64(median(theirs)), "x-direct")
+	b.ReportMetric(float64(median(ours).Microseconds())/1000, "ms-median")
+	b.ReportMetric(float64(most.own)/1024, "MiB-own")
+	b.ReportMetric(float64(most.all)/1024, "MiB-resident")
+}
+
+// memory is what a process holds, in KiB; 0 where that is not known.
+type memory struct {
+	own int // no other process has it
+	all int // with the pages of files
+}
+
+func memoryOf(pid int) (m memory) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for name, to := range map[string]*int{"RssAnon:": &m.own, "VmRSS:": &m.all} {
+		if _, after, ok := strings.Cut(string(status), name); ok {
+			_, _ = fmt.Sscan(after, to)
+		}
+	}
+	return m
+}
+
+// firstAnswer starts a server and waits for its answer to initialize.
+func firstAnswer(b *testing.B, env, argv []string) (took time.Duration, held memory) {
+	b.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = env
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -74,12 +105,8 @@ func firstAnswer(b *testing.B, env []string, name string, args ...string) (took 
 		b.Fatal(err)
 	}
 	took = time.Since(began)
-	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)); err == nil {
-		if _, after, ok := strings.Cut(string(status), "VmRSS:"); ok {
-			_, _ = fmt.Sscan(after, &rss)
-		}
-	}
+	held = memoryOf(cmd.Process.Pid)
 	_ = in.Close()
 	_ = cmd.Wait()
-	return took, rss
+	return took, held
 }

@@ -30,7 +30,7 @@ type shipped struct {
 }
 
 // hostileMarket writes a marketplace with true pins and returns its folder.
-func hostileMarket(t *testing.T, list ...shipped) string {
+func hostileMarket(t testing.TB, list ...shipped) string {
 	t.Helper()
 	dir := t.TempDir()
 	server, err := os.ReadFile("testdata/market/mail/server.py")
@@ -66,7 +66,7 @@ func hostileMarket(t *testing.T, list ...shipped) string {
 	return dir
 }
 
-func writeFile(t *testing.T, path, text string) {
+func writeFile(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ const peerNode = 22
 
 // peerCommand gives the words that start a program of an npm package: node and
 // its script. What is missing skips the test.
-func peerCommand(t *testing.T, program, pkg string) []string {
+func peerCommand(t testing.TB, program, pkg string) []string {
 	t.Helper()
 	missing := func(what string) {
 		t.Helper()
