@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -236,4 +237,32 @@ func BenchmarkNotifications(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkPeak is how much more memory the filter holds at its peak than when it is idle, after replies of 1 and of
+// 32 MiB.
+func BenchmarkPeak(b *testing.B) {
+	for _, tool := range []string{"big", "huge"} {
+		b.Run(tool, func(b *testing.B) {
+			p := start(b, "filter 10")
+			p.greet()
+			p.call("small", `{}`)
+			idle := p.holds("VmRSS:")
+			for b.Loop() {
+				p.call(tool, `{}`)
+			}
+			b.ReportMetric(float64(p.holds("VmHWM:")-idle)/1024, "MiB-more")
+			b.ReportMetric(float64(p.holds("RssAnon:"))/1024, "MiB-own")
+			p.end()
+		})
+	}
+}
+
+// holds is a line of the process's status in KiB; 0 where the system does not tell.
+func (p *peer) holds(name string) (kib int) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if _, after, ok := strings.Cut(string(status), name); ok {
+		_, _ = fmt.Sscan(after, &kib)
+	}
+	return kib
 }
