@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"skald-connectors/activate/record"
 	"skald-connectors/keystore"
@@ -40,6 +41,9 @@ type Start struct {
 	Address string
 	Header  http.Header
 	Legacy  bool // HTTP+SSE
+
+	// Until is when the first of its typed credentials stops working; zero = not known.
+	Until time.Time
 
 	// Waiting says why a sign-in could not be renewed now; it may work later. Nothing is started meanwhile.
 	Waiting error
@@ -152,6 +156,9 @@ func (a *Activator) prepare(ctx context.Context, rec *record.Record) (*Start, er
 	}
 	if t.values.lacksSignIn(m) && s.State == record.Ready {
 		s.State = record.Unauthorized
+	}
+	if s.Until = earliest(m, rec); s.State == record.Ready && over(s.Until, a.Now()) {
+		s.State = record.Expired
 	}
 	if s.Parked() {
 		return s, nil

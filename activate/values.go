@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"skald-connectors/activate/record"
 	"skald-connectors/keystore"
@@ -19,12 +20,13 @@ import (
 type values struct {
 	fields []manifest.Field
 	filled map[string]keystore.Secret
-	cred   *login.Credential // what a sign-in brought; nil = none
-	folder string            // where a delivered file is, what {secrets} means; "" = none
+	until  map[string]time.Time // when a value of filled stops working, where that is known
+	cred   *login.Credential    // what a sign-in brought; nil = none
+	folder string               // where a delivered file is, what {secrets} means; "" = none
 }
 
 func newValues(m *manifest.Manifest) *values {
-	return &values{fields: m.Fields(), filled: map[string]keystore.Secret{}}
+	return &values{fields: m.Fields(), filled: map[string]keystore.Secret{}, until: map[string]time.Time{}}
 }
 
 func (v *values) field(name string) (manifest.Field, bool) {
@@ -35,8 +37,12 @@ func (v *values) field(name string) (manifest.Field, bool) {
 	return v.fields[i], true
 }
 
-// set stores a checked value; an empty one takes the field back to unfilled.
+// set stores a checked value; an empty one takes the field back to unfilled. Of another
+// value than before it is not known when it stops working.
 func (v *values) set(name string, value keystore.Secret) {
+	if !v.filled[name].Equal(value) {
+		delete(v.until, name)
+	}
 	if value.IsZero() {
 		delete(v.filled, name)
 		return
@@ -103,7 +109,7 @@ func (v *values) handles() []keystore.Handle {
 	var out []keystore.Handle
 	for _, f := range v.fields {
 		if value, ok := v.filled[f.Name]; ok && f.Secret {
-			out = append(out, keystore.Handle{Name: f.Name, Value: value, Secret: true})
+			out = append(out, keystore.Handle{Name: f.Name, Value: value, Secret: true, ExpiresAt: v.until[f.Name]})
 		}
 	}
 	return v.withCredential(out)
@@ -120,6 +126,9 @@ func (v *values) load(rec *record.Record, hs []keystore.Handle) {
 	for _, h := range hs {
 		if f, ok := v.field(h.Name); ok && f.Secret {
 			v.set(h.Name, h.Value)
+			if !h.ExpiresAt.IsZero() {
+				v.until[h.Name] = h.ExpiresAt
+			}
 		}
 	}
 	if cred, ok, err := login.Find(hs); ok && err == nil { // a damaged one counts as none: a new sign-in replaces it

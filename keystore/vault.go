@@ -85,7 +85,9 @@ func parseHandle(one fields) (Handle, error) {
 	err := errors.Join(member{"name", &h.Name}.take(one), member{"value", &value}.take(one), member{"secret", &h.Secret}.take(one))
 	if _, has := one["expires_at"]; has && err == nil {
 		if err = (member{"expires_at", &expires}).take(one); err == nil {
-			h.ExpiresAt, err = time.Parse(time.RFC3339Nano, expires)
+			if h.ExpiresAt, err = time.Parse(time.RFC3339Nano, expires); err == nil && !strings.HasSuffix(expires, "Z") {
+				err = errVault
+			}
 		}
 	}
 	if hasTwin(one, "name", "value", "secret", "expires_at") {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -177,61 +176,6 @@ func TestRemoteResumes(t *testing.T) {
 	next()
 	if got := next(); !strings.Contains(got, `"id":3,"error":{"code":-32603,"message":"the connector ended the answer before it was complete"`) {
 		t.Errorf("a stream without an answer: %s", got)
-	}
-}
-
-// TestRemoteReminds holds that a new session with the same server is asked for what the
-// client asked of the one before, and that the client sees nothing of it.
-func TestRemoteReminds(t *testing.T) {
-	var count atomic.Int32
-	reminded := make(chan string, 8)
-	s := newSite(t, func(w http.ResponseWriter, r *http.Request, body string) {
-		valid := fmt.Sprintf("s%d", count.Load())
-		switch {
-		case strings.Contains(body, `"initialize"`):
-			w.Header().Set("Mcp-Session-Id", fmt.Sprintf("s%d", count.Add(1)))
-			asJSON(w, strings.Replace(remoteWelcom, `{}`, `{"logging":{},"resources":{"subscribe":true}}`, 1))
-		case r.Header.Get("Mcp-Session-Id") != valid || strings.Contains(body, `"forget"`) && valid == "s1":
-			w.WriteHeader(http.StatusNotFound)
-		case welcome(w, r, body, valid):
-		case r.Method == http.MethodGet:
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		case strings.Contains(body, `"id":4`):
-			asJSON(w, `{"jsonrpc":"2.0","id":4,"error":{"code":-32002,"message":"no"}}`)
-		case strings.Contains(body, `"id":"skald-connectors/`):
-			_, said, _ := strings.Cut(body, `,"method":`)
-			id, _, _ := strings.Cut(body, `,"method"`)
-			reminded <- said
-			asEvents(w, `data: {"jsonrpc":"2.0","method":"at/once"}`, `data: `+id+`,"result":{}}`)
-		default:
-			id := body[strings.Index(body, `"id":`)+5:][:1]
-			asJSON(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
-		}
-	})
-	up, next := s.dial(t, nil)
-	say(up, remoteHello, remoteReady)
-	next()
-	for _, line := range []string{`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}`,
-		`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:one"}}`,
-		`{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:refused"}}`} {
-		say(up, line)
-		if got := next(); !strings.Contains(got, line[17:23]) {
-			t.Errorf("%s: %s", line, got)
-		}
-	}
-	say(up, `{"jsonrpc":"2.0","id":5,"method":"forget"}`)
-	got := []string{next(), next(), next()}
-	slices.Sort(got)
-	if want := []string{`{"jsonrpc":"2.0","id":5,"result":{}}`, `{"jsonrpc":"2.0","method":"at/once"}`, `{"jsonrpc":"2.0","method":"at/once"}`}; !slices.Equal(got, want) {
-		t.Errorf("the client got %s", got)
-	}
-	for _, want := range []string{`"logging/setLevel","params":{"level":"error"}}`, `"resources/subscribe","params":{"uri":"a:one"}}`} {
-		if got := <-reminded; got != want {
-			t.Errorf("reminded of %s, want %s", got, want)
-		}
-	}
-	if len(reminded) > 0 || count.Load() != 2 {
-		t.Errorf("%d sessions, and reminded of %d more", count.Load(), len(reminded))
 	}
 }
 

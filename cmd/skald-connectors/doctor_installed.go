@@ -92,7 +92,7 @@ func (c *checkup) programs(r *record.Record) {
 }
 
 func (c *checkup) state(r *record.Record) {
-	switch r.AuthState {
+	switch c.act.StateNow(r) {
 	case record.Pending:
 		c.add("connectors", levelWarn, "it is parked until its test passes").of(r.Name).mend("%s configure %s", program, r.Name)
 	case record.Unauthorized:

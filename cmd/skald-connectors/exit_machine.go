@@ -81,6 +81,8 @@ func keystoreHint(e *keystore.Error) string {
 		return "the key of your secrets is gone from where it was kept; restore it from a backup. Without one the secrets are lost: " + startAfresh
 	case keystore.Damaged, keystore.Replaced:
 		return "nothing was overwritten; restore the file from a backup. Without one the secrets are lost: " + startAfresh
+	case keystore.Unsafe:
+		return "nothing was read or written; what is in the key store has to be yours alone, and no link: chmod 700 for its folder, 600 for its files. If others could read them, change the secrets"
 	case keystore.Conflict:
 		return "leave --keystore away to use the recorded one"
 	}

@@ -70,13 +70,27 @@ func (s *served) follow(ctx context.Context, kill <-chan struct{}) {
 		}
 		s.lookAfterSignIn(ctx)
 		free := s.used != nil && since >= usedPause
-		if now.same(s.seen) && !unlock && !free {
+		if again := s.outlived(); now.same(s.seen) && !unlock && !free && !again {
 			continue
 		}
 		tried = s.app.hooks.now()
 		s.seen = now
 		s.renew(ctx, kill)
 	}
+}
+
+// outlived parks a session whose credential has stopped working. It is true once when a connector that was parked has ended: what
+// was done meanwhile counts then.
+func (s *served) outlived() (again bool) {
+	live := s.up != nil && s.up.live()
+	if live && !s.again && !s.start.Until.IsZero() && !s.app.hooks.now().Before(s.start.Until) {
+		s.noteLine("its credential has expired; the session is parked")
+		s.again = true
+		s.sess.Park(parkingOf(&activate.Start{Record: s.start.Record, State: record.Expired}, nil))
+	}
+	again = s.again && !live
+	s.again = s.again && live
+	return again
 }
 
 // lookAfterSignIn renews the credential of a running local server when its time comes, beside what else is to be done.
@@ -147,6 +161,7 @@ func (s *served) renewOpen() {
 		s.noteLine("its record cannot be read: %v", err)
 	case rec.AuthState != record.Ready && !s.replaced(rec):
 		s.start = &activate.Start{Record: rec, State: rec.AuthState, Redactor: s.start.Redactor, Release: s.start.Release}
+		s.again = true
 		s.sess.Park(parkingOf(s.start, nil))
 	default:
 		s.adjust(rec)

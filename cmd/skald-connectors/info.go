@@ -265,7 +265,11 @@ func short(digest string) string {
 
 func (a *app) printRecord(k *about, rec *record.Record) {
 	var b strings.Builder
-	b.WriteString(wrap(fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), rec.AuthState), a.width(), "") + "\n")
+	state := rec.AuthState
+	if home, err := a.home(); err == nil {
+		state = a.stateNow(home, rec)
+	}
+	b.WriteString(wrap(fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), state), a.width(), "") + "\n")
 	row := func(label, format string, args ...any) {
 		a.row(&b, label, fmt.Sprintf(format, args...))
 	}

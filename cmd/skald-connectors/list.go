@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skald-connectors/activate"
 	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
 	"skald-connectors/form"
@@ -61,6 +62,9 @@ func (a *app) list(ctx context.Context) error {
 	lines := make([]listLine, len(listed))
 	for i, l := range listed {
 		lines[i] = describe(store, l)
+		if l.Err == nil && lines[i].State == string(record.Ready) {
+			lines[i].State = string(a.stateNow(home, l.Record))
+		}
 		if l.Err == nil {
 			lines[i].HeldTools = heldNow(home, l.Record)
 		}
@@ -93,6 +97,12 @@ func (a *app) list(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stateNow is the state of an activation at this moment. Where no credential has an end, nothing else is opened for it.
+func (a *app) stateNow(home string, r *record.Record) record.State {
+	act := &activate.Activator{Home: home, Store: install.Open(home), Now: a.hooks.now}
+	return act.StateNow(r)
 }
 
 // stateText is the state and what else should be known.

@@ -178,6 +178,25 @@ func TestFarSession(t *testing.T) {
 	}
 }
 
+// The access is revoked, and the client sends a call and ends its input at once: the call is answered, with the reason.
+func TestRevokedAtTheEnd(t *testing.T) {
+	p, provider := signedPlace(t)
+	p.do("install", "far", "--yes", "--browser")
+	s := p.run("far")
+	s.greet()
+	s.expect(s.ask("tools/call", whoami), `"text":"ada"`)
+	provider.steer(t, "revoke=1")
+	s.send(`{"jsonrpc":"2.0","id":"last","method":"tools/call","params":` + whoami + `}`)
+	_ = s.in.Close()
+	if code := s.end(); code != exitDone {
+		t.Errorf("exit %d: %s", code, s.errs.String())
+	}
+	s.expect(s.all.String(), `"id":"last","error":{"code":-32603,"message":"the credentials of connector far have expired; run: skald-connectors auth far","data":{"code":"connector.auth_expired"}}`)
+	if n := strings.Count(s.all.String(), `"id":"last"`); n != 1 {
+		t.Errorf("%d answers: %s", n, s.all.String())
+	}
+}
+
 // The provider does not answer when a session begins: it waits, and goes on when the provider is back.
 func TestProviderIsAway(t *testing.T) {
 	p, provider := signedPlace(t)

@@ -97,6 +97,7 @@ type served struct {
 	told  bool                 // that another version was put in place
 	used  *activate.InUseError // another session has the one upstream; nil = none
 	out   chan struct{}        // the connector says that nobody is signed in
+	again bool                 // it was parked: the record is looked at again when the connector has ended
 	held  heldKeeper
 	// renewAt is when the sign-in of a running local server is looked after; zero = never, or that is under way.
 	renewAt time.Time

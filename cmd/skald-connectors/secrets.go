@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,16 +27,17 @@ func (a *app) secretsCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeNames,
 		RunE: func(_ *cobra.Command, args []string) error { return a.secretsList(args[0]) },
 	})
-	file := ""
+	file, expires := "", ""
 	put := &cobra.Command{
 		Use: "put NAME HANDLE", Short: "Store or replace one secret",
 		Example: "  skald-connectors secrets put email EMAIL_PASSWORD\n  pass show mail | skald-connectors secrets put email EMAIL_PASSWORD",
 		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.secretsPut(cmd.Context(), args[0], args[1], file)
+			return a.secretsPut(cmd.Context(), args[0], args[1], file, expires)
 		},
 	}
 	put.Flags().StringVar(&file, "file", "", "read the value from the file `PATH`, - for standard input")
+	put.Flags().StringVar(&expires, "expires-at", "", "when the value stops working: a `TIME` in UTC like 2027-01-31T00:00:00Z; sessions park then, and say so")
 	c.AddCommand(put, &cobra.Command{
 		Use: "remove NAME HANDLE", Short: "Remove one secret",
 		Example: "  skald-connectors secrets remove email EMAIL_PASSWORD",
@@ -79,7 +81,23 @@ func (a *app) secretsList(name string) error {
 	return a.table([]string{"SECRET", "KEY IN", "EXPIRES"}, rows)
 }
 
-func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
+// parseUntil reads --expires-at (launcher.md section 7): RFC 3339 in UTC, with a Z at its end. "" is the zero time.
+func parseUntil(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	until, err := time.Parse(time.RFC3339, text)
+	if err != nil || !strings.HasSuffix(text, "Z") {
+		return until, usagef("--expires-at %q is not a time in UTC like 2027-01-31T00:00:00Z", text)
+	}
+	return until, nil
+}
+
+func (a *app) secretsPut(ctx context.Context, name, handle, file, expires string) error {
+	until, err := parseUntil(expires)
+	if err != nil {
+		return err
+	}
 	act, rec, err := a.openInstalled(name)
 	if err != nil {
 		return err
@@ -93,7 +111,7 @@ func (a *app) secretsPut(ctx context.Context, name, handle, file string) error {
 		return err
 	}
 	existed := rec.Secret(handle)
-	if err := act.PutSecret(ctx, name, handle, value); err != nil {
+	if err := act.PutSecret(ctx, name, handle, value, until); err != nil {
 		return err
 	}
 	if a.json {

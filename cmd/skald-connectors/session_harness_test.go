@@ -44,13 +44,17 @@ func newPlace(t *testing.T) *place {
 }
 
 // do runs a command in this process, as another terminal would.
-func (p *place) do(args ...string) {
+func (p *place) do(args ...string) { p.t.Helper(); p.output(args...) }
+
+// output is do, and gives what the command prints.
+func (p *place) output(args ...string) string {
 	p.t.Helper()
 	var out, errs bytes.Buffer
 	code := runWith(context.Background(), args, p.env, strings.NewReader(""), &out, &errs, hooks{now: time.Now, builtin: connectors.Tree(), keychain: noKeychain{}, work: testWork})
 	if code != exitDone {
 		p.t.Fatalf("%q: exit %d: %s", args, code, errs.String())
 	}
+	return out.String()
 }
 
 func (p *place) installMail() {
