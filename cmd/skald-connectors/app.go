@@ -42,9 +42,10 @@ type hooks struct {
 	now       func() time.Time
 	builtin   fs.FS
 	keychain  keystore.Keychain
-	impatient bool   // wait for locks and writers of clients' files only shortly
-	public    string // in place of the public marketplace
-	work      int    // scrypt's cost in place of the key store's own
+	impatient bool          // wait for locks and writers of clients' files only shortly
+	public    string        // in place of the public marketplace
+	work      int           // scrypt's cost in place of the key store's own
+	answer    time.Duration // in place of statusLimit
 }
 
 // run is the program: it returns the exit code. Inside a sandbox this program is

@@ -39,6 +39,8 @@ type ownClient struct {
 	last    int // id of the last request
 }
 
+var errLate = errors.New("it did not answer in time")
+
 // rpcError is an answer that is an error.
 type rpcError struct {
 	Code    int    `json:"code"`
@@ -161,7 +163,7 @@ func (c *ownClient) ask(ctx context.Context, name, method string, params json.Ra
 		}
 		return nil, c.lost(name, r.err)
 	case <-ctx.Done():
-		err := c.lost(name, errors.New("it did not answer in time"))
+		err := c.lost(name, errLate)
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, context.Cause(ctx)
 		}
@@ -171,7 +173,11 @@ func (c *ownClient) ask(ctx context.Context, name, method string, params json.Ra
 
 // lost ends the launcher and tells its last words.
 func (c *ownClient) lost(name string, cause error) error {
-	end := c.close()
+	grace := peerGrace
+	if cause == errLate {
+		grace = 0 // nothing is waited for any more
+	}
+	end := c.end(grace)
 	e := &lostError{name: name, err: cause, tail: c.tail.lines(), code: end.Code}
 	if end.Signal != "" {
 		e.code = -1
@@ -226,9 +232,12 @@ func readAnswerLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// close ends the session and, within the grace, the launcher.
-func (c *ownClient) close() sandbox.Result {
-	end := c.process.Close(sandbox.Ladder{Stdin: peerGrace, Term: sessionLadder.Stdin + sessionLadder.Term + peerGrace})
+func (c *ownClient) close() sandbox.Result { return c.end(peerGrace) }
+
+// end ends the session and, within the grace, the launcher; then it is told to end. It gets the grace beyond its own ladder: a
+// kill could lose a credential that is just being renewed.
+func (c *ownClient) end(grace time.Duration) sandbox.Result {
+	end := c.process.Close(sandbox.Ladder{Stdin: grace, Term: sessionLadder.Stdin + sessionLadder.Term + peerGrace})
 	<-c.drained
 	return end
 }

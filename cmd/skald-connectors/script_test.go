@@ -54,6 +54,7 @@ func testProgram() {
 		h.keychain = dirKeychain(dir)
 	}
 	h.impatient = os.Getenv("SKALD_TEST_IMPATIENT") != ""
+	h.answer, _ = time.ParseDuration(os.Getenv("SKALD_TEST_ANSWER"))
 	if at := os.Getenv("SKALD_TEST_KILL_AT"); at != "" {
 		h.step = func(name string) {
 			if name == at {

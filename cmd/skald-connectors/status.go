@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,7 @@ func (a *app) status(ctx context.Context, args []string) error {
 func (a *app) askStatus(ctx context.Context, home, name string) (line statusLine) {
 	began := time.Now()
 	line = statusLine{Name: name, State: "failed", Tools: []string{}}
-	limited, cancel := context.WithTimeout(ctx, statusLimit)
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(a.hooks.answer, statusLimit))
 	defer cancel()
 	err := a.readStatus(limited, home, name, &line)
 	line.ElapsedMS = time.Since(began).Milliseconds()
