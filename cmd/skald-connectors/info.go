@@ -265,11 +265,7 @@ func short(digest string) string {
 
 func (a *app) printRecord(k *about, rec *record.Record) {
 	var b strings.Builder
-	state := rec.AuthState
-	if home, err := a.home(); err == nil {
-		state = a.stateNow(home, rec)
-	}
-	b.WriteString(wrap(fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), state), a.width(), "") + "\n")
+	b.WriteString(wrap(fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), a.stateNow(rec)), a.width(), "") + "\n")
 	row := func(label, format string, args ...any) {
 		a.row(&b, label, fmt.Sprintf(format, args...))
 	}

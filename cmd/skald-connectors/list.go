@@ -63,7 +63,7 @@ func (a *app) list(ctx context.Context) error {
 	for i, l := range listed {
 		lines[i] = describe(store, l)
 		if l.Err == nil && lines[i].State == string(record.Ready) {
-			lines[i].State = string(a.stateNow(home, l.Record))
+			lines[i].State = string(a.stateNow(l.Record))
 		}
 		if l.Err == nil {
 			lines[i].HeldTools = heldNow(home, l.Record)
@@ -100,7 +100,11 @@ func (a *app) list(ctx context.Context) error {
 }
 
 // stateNow is the state of an activation at this moment. Where no credential has an end, nothing else is opened for it.
-func (a *app) stateNow(home string, r *record.Record) record.State {
+func (a *app) stateNow(r *record.Record) record.State {
+	home, err := a.home()
+	if err != nil {
+		return r.AuthState
+	}
 	act := &activate.Activator{Home: home, Store: install.Open(home), Now: a.hooks.now}
 	return act.StateNow(r)
 }
