@@ -92,7 +92,8 @@ type Activator struct {
 	// returns what to call at its end. It may be nil.
 	Busy func(what string, limit time.Duration) (done func())
 
-	renewals sync.RWMutex // held for reading while a credential is renewed; see Settle
+	renewals  sync.RWMutex // held for reading while a credential is renewed; see Settle
+	keyWanted bool         // the key of the vaults was made ready for what is going to be stored
 	// asked holds what interpreters said of themselves, by the path that was looked up:
 	// a version manager's shim takes a quarter of a second to answer, and several
 	// connectors ask the same.

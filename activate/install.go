@@ -82,7 +82,9 @@ func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]G
 	if !needed {
 		return func() {}, nil
 	}
+	a.keyWanted = true
 	undo = func() {
+		a.keyWanted = false
 		if err := a.Keys.Forget(context.WithoutCancel(ctx)); err != nil {
 			a.say("removing the unused key: %v", err)
 		}

@@ -110,6 +110,7 @@ func (a *Activator) removeSecrets(ctx context.Context, name string, out *Removed
 
 // forgetKey takes the key of the vaults away when this was the last of them.
 func (a *Activator) forgetKey(ctx context.Context, out *Removed) error {
+	a.step("remove-key")
 	if err := a.Keys.Forget(ctx); err != nil {
 		return err
 	}
@@ -233,9 +234,24 @@ func (a *Activator) sweepVaults(ctx context.Context) ([]string, error) {
 		removed = append(removed, fmt.Sprintf("an unfinished vault of %q", name))
 	}
 	if len(removed) == 0 {
-		return nil, nil
+		return nil, a.forgetUnused(ctx, names)
 	}
 	return removed, a.Keys.Forget(ctx)
+}
+
+// forgetUnused takes the key of the vaults away that a kill left without any. What is being installed here or in another process
+// may be about to use it.
+func (a *Activator) forgetUnused(ctx context.Context, vaults []string) error {
+	if a.keyWanted || len(vaults) > 0 {
+		return nil
+	}
+	if key, err := a.Keys.Describe(); err != nil || key.Backend == "" {
+		return err
+	}
+	if stages, _, err := a.Store.Living(ctx); err != nil || stages > 0 {
+		return err
+	}
+	return a.Keys.Forget(ctx)
 }
 
 // namedRefs lists the version folders that records name, by activation, and the trees

@@ -137,6 +137,14 @@ type Store struct {
 // Open names the home. It does no I/O; folders are made when they are needed.
 func Open(home string) *Store { return &Store{home: home, step: func(string) {}} }
 
+// Watched is the store, with step told the name of each step of a sweep or a removal, before it. nil tells nobody.
+func (s *Store) Watched(step func(string)) *Store {
+	if step != nil {
+		s.step = step
+	}
+	return s
+}
+
 // VersionDir is the absolute path of a committed version folder. It may be missing.
 func (s *Store) VersionDir(ref Ref) string {
 	return filepath.Join(s.home, connectorsDir, ref.Connector, ref.Dir())

@@ -334,7 +334,7 @@ func (a *app) activator(home string) (*activate.Activator, error) {
 		return nil, err
 	}
 	act := &activate.Activator{
-		Home: home, Store: install.Open(home), Keys: keys, OpenSandbox: func(mode string) (*sandbox.Sandbox, error) { return a.sandbox(home, mode) }, Environ: a.environ, Now: a.hooks.now,
+		Home: home, Store: install.Open(home).Watched(a.hooks.step), Keys: keys, OpenSandbox: func(mode string) (*sandbox.Sandbox, error) { return a.sandbox(home, mode) }, Environ: a.environ, Now: a.hooks.now,
 		HTTP: activate.HTTPClient(fetch.Transport(a.getenv)), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) }, Busy: a.busy,
 		UserHome: a.userHome(), Packages: a.showPackages, Allowed: func(r *record.Record) error { return a.allowed(home, r) },
 	}

@@ -48,7 +48,7 @@ func (a *app) rollback(ctx context.Context, name string) error {
 	return nil
 }
 
-// mayGoBack refuses a version that its marketplace took back since: it could not run. What is remembered decides; the
+// mayGoBack says early, and with advice, that a version is refused that its marketplace took back since: it could not run. What is remembered decides; the
 // network is not asked.
 func (a *app) mayGoBack(act *activate.Activator, name string) error {
 	rec, err := act.Records().Read(name)

@@ -56,8 +56,13 @@ func testProgram() {
 	h.impatient = os.Getenv("SKALD_TEST_IMPATIENT") != ""
 	h.answer, _ = time.ParseDuration(os.Getenv("SKALD_TEST_ANSWER"))
 	if at := os.Getenv("SKALD_TEST_KILL_AT"); at != "" {
+		at, times, _ := strings.Cut(at, "#")
+		left, _ := strconv.Atoi(times) // "write-record#2" is the second one
 		h.step = func(name string) {
 			if name == at {
+				left--
+			}
+			if name == at && left <= 0 {
 				p, _ := os.FindProcess(os.Getpid())
 				_ = p.Kill()
 				time.Sleep(time.Hour)

@@ -242,6 +242,9 @@ func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator, na
 // forget removes every vault that is left and the key of them all.
 func (p *proof) forget(ctx context.Context, act *activate.Activator) error {
 	names, err := act.Keys.Names()
+	if act.Step != nil {
+		act.Step("purge-vaults")
+	}
 	for _, name := range names {
 		err = errors.Join(err, act.Keys.Remove(name))
 	}
