@@ -32,7 +32,7 @@ func (p *pointer) validators() validators { return validators{p.ETag, p.Modified
 type newerError struct{ format int }
 
 func (e *newerError) Error() string {
-	return fmt.Sprintf("format %d is newer than this program knows (%d)", e.format, pointerFormat)
+	return fmt.Sprintf("it has format %d and this program knows %d: it was written by a newer version", e.format, pointerFormat)
 }
 
 // parsePointer reads a pointer. What cannot be read is nil: a cache can always be filled again.

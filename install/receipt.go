@@ -42,7 +42,7 @@ type NewerError struct {
 }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("%q has format %d; this program knows formats up to %d", e.File, e.Format, receiptFormat)
+	return fmt.Sprintf("%q has format %d; this program knows formats up to %d: it was written by a newer version", e.File, e.Format, receiptFormat)
 }
 
 // errDamaged marks a receipt that has to be rebuilt from the folders.

@@ -94,7 +94,7 @@ func TestReceiptNewer(t *testing.T) {
 	write(t, receiptFile(home), `{"format":2,"odd":true}`)
 	before := snapshot(t, home)
 
-	want := fmt.Sprintf(`reading receipt "mail": %q has format 2; this program knows formats up to 1`, receiptFile(home))
+	want := fmt.Sprintf(`reading receipt "mail": %q has format 2; this program knows formats up to 1: it was written by a newer version`, receiptFile(home))
 	var newer *NewerError
 	r, err := s.Receipts()
 	if err == nil || err.Error() != want || !errors.As(err, &newer) || newer.Format != 2 {

@@ -155,7 +155,7 @@ func trimBOM(data []byte) []byte {
 	return []byte(strings.TrimPrefix(string(data), "\ufeff"))
 }
 
-// Put sets a provider up, in place of what was set up under its slug. The file is the commit.
+// Put sets a provider up, in place of what was set up under its slug, but not of what a newer program wrote. The file is the commit.
 func (s Providers) Put(ctx context.Context, p Provider) error {
 	if !validSlug.MatchString(p.Slug) {
 		return fmt.Errorf("the provider name %q is not 1 to 32 letters a-z, digits and hyphens", p.Slug)
@@ -171,6 +171,9 @@ func (s Providers) Put(ctx context.Context, p Provider) error {
 		return err
 	}
 	defer unlock()
+	if err := s.notNewer(p.Slug); err != nil {
+		return fmt.Errorf("writing provider %q: %w", p.Slug, err)
+	}
 	vault, err := s.putSecret(ctx, p)
 	if err != nil {
 		return err
@@ -183,6 +186,18 @@ func (s Providers) Put(ctx context.Context, p Provider) error {
 		return fmt.Errorf("writing provider %q: %w", p.Slug, err)
 	}
 	return s.dropVaults(p.Slug, vault)
+}
+
+// notNewer refuses a file that a newer program wrote; what is damaged is replaced.
+func (s Providers) notNewer(slug string) error {
+	var f struct {
+		Format int `json:"format"`
+	}
+	data, err := atomicfile.Read(s.path(slug), providerLimit)
+	if err == nil && json.Unmarshal(trimBOM(data), &f) == nil && f.Format > providerFormat {
+		return fmt.Errorf("format %d was written by a newer version", f.Format)
+	}
+	return nil
 }
 
 // putSecret writes the client secret as a generation that no file names yet.

@@ -69,9 +69,18 @@ func (m *Mounter) load(t *target) *state {
 	return st
 }
 
+// newer tells that a newer program wrote the state of a file: it is not used, and it stays as it is, with the backup.
+func (m *Mounter) newer(t *target) bool {
+	var st struct {
+		Format int `json:"format"`
+	}
+	data, err := atomicfile.Read(m.statePath(t, ".json"), stateLimit)
+	return err == nil && json.Unmarshal(data, &st) == nil && st.Format > stateFormat
+}
+
 // keep writes the backup, before the file is changed.
 func (m *Mounter) keep(t *target, n next) (backup string, err error) {
-	if n.state == nil || n.state.base == nil {
+	if n.state == nil || n.state.base == nil || m.newer(t) {
 		return "", nil
 	}
 	backup = m.statePath(t, ".backup")
@@ -82,6 +91,9 @@ func (m *Mounter) keep(t *target, n next) (backup string, err error) {
 // way back depends on it, so that its failure undoes nothing.
 func (m *Mounter) note(t *target, n next) {
 	path := m.statePath(t, ".json")
+	if m.newer(t) {
+		return
+	}
 	if n.state == nil {
 		for _, p := range []string{path, m.statePath(t, ".backup")} {
 			if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -328,6 +328,8 @@ func trustCode(err error) (int, string, bool) {
 		return exitIntegrity, distrustHint(refused), true
 	case errors.As(err, &file):
 		return exitIntegrity, "nothing was installed; make the bundle again with " + program + " bundle export", true
+	case errors.As(err, &unknown) && unknown.Newer():
+		return exitIntegrity, "use the newer version of this program", true
 	case errors.As(err, &unknown):
 		return exitIntegrity, fmt.Sprintf("restore %s from a backup; without it nothing protects you from an older index", unknown.Path), true
 	case errors.As(err, &revoked):

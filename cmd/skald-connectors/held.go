@@ -63,6 +63,13 @@ func readHeld(path, version string) (held map[string]string, ok bool) {
 	return file.Held, true
 }
 
+// heldIsNewer tells that a newer program wrote the file: it stays as it is.
+func heldIsNewer(path string) bool {
+	var file struct{ Format int }
+	data, err := atomicfile.Read(path, heldLimit)
+	return err == nil && json.Unmarshal(data, &file) == nil && file.Format > 1
+}
+
 // heldKeeper writes what a session holds back, away from the session.
 type heldKeeper struct {
 	path string
@@ -108,6 +115,9 @@ func (k *heldKeeper) flush(of func() string) error {
 	unlock, err := atomicfile.Lock(ctx, k.path+".lock", nil)
 	if err == nil {
 		defer unlock()
+		if heldIsNewer(k.path) {
+			return nil
+		}
 		old, _ := readHeld(k.path, version)
 		var data []byte
 		if data, err = json.Marshal(heldFile{1, version, seen.added(old)}); err == nil {

@@ -322,7 +322,7 @@ func (a *app) allowed(home string, r *record.Record) error {
 	if r.Index.URL == "" {
 		return nil
 	}
-	m, err := a.marketplace(r.Index.URL, home)
+	m, err := a.remembered(r.Index.URL, home)
 	if err != nil {
 		return nil // it is no address any more; what is installed stays
 	}
@@ -333,6 +333,15 @@ func (a *app) allowed(home string, r *record.Record) error {
 		a.say("note: %s; whether version %d of %q was revoked since is not known", stale, r.Version, r.Connector)
 	}
 	return nil
+}
+
+// remembered opens a marketplace for what is known of it already. A list of marketplaces that cannot be read hides no revocation.
+func (a *app) remembered(location, home string) (*fetch.Marketplace, error) {
+	m, err := a.marketplace(location, home)
+	if err != nil {
+		m, err = fetch.Open(a.marketOptions(location, home))
+	}
+	return m, err
 }
 
 // revoked says that the marketplace of an activation took its version back: a

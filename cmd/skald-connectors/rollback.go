@@ -59,7 +59,7 @@ func (a *app) mayGoBack(act *activate.Activator, name string) error {
 	if err != nil || prior == nil || prior.Index.URL == "" {
 		return nil // Rollback says what is wrong
 	}
-	m, err := a.marketplace(prior.Index.URL, act.Home)
+	m, err := a.remembered(prior.Index.URL, act.Home)
 	if err != nil {
 		return nil // it is no address any more
 	}

@@ -63,6 +63,11 @@ type DamagedError struct {
 	Err  error
 }
 
+// Newer tells that the file is of a newer version of the program, and whole as far as this one knows.
+func (e *DamagedError) Newer() bool { return errors.Is(e.Err, errNewer) }
+
+var errNewer = fmt.Errorf("it has a format after %d, which is all that this program knows: it was written by a newer version", stateFormat)
+
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("reading what is known of a signed marketplace: %s: %v", filepath.Base(e.Path), e.Err)
 }
@@ -91,6 +96,12 @@ func Load(dir, name string) (*State, error) {
 
 func parseState(data []byte) (*State, error) {
 	s := &State{}
+	var head struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(data, &head) == nil && head.Format > stateFormat { // whatever else has become of it
+		return nil, errNewer
+	}
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, errors.New("it is not what this program writes")
 	}
@@ -98,8 +109,6 @@ func parseState(data []byte) (*State, error) {
 		return nil, err
 	}
 	switch {
-	case s.Format > stateFormat:
-		return nil, fmt.Errorf("format %d is newer than this program knows (%d)", s.Format, stateFormat)
 	case s.Format != stateFormat || s.Location == "":
 		return nil, errors.New("it is not what this program writes")
 	case s.KeysDoc == "" && len(s.Pinned) == 0:
