@@ -192,7 +192,7 @@ func TestPointerOfANewerProgram(t *testing.T) {
 	}
 	edit(func(p map[string]any) { p["format"] = 2 })
 	before := snapshot(t, o.CacheDir)
-	if _, err := m.Index(t.Context(), Refresh); err == nil || !strings.Contains(err.Error(), "newer than this program") {
+	if _, err := m.Index(t.Context(), Refresh); err == nil || !strings.Contains(err.Error(), "written by a newer version") {
 		t.Errorf("newer format: %v", err)
 	}
 	if snapshot(t, o.CacheDir) != before {
