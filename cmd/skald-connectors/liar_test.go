@@ -188,3 +188,42 @@ func missing(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 func leading(to string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to+r.URL.Path, http.StatusFound) }
 }
+
+// TestThreatModelNamesTests: the table of docs/threat-model.md names tests and scripts that are there.
+func TestThreatModelNamesTests(t *testing.T) {
+	_, table, found := strings.Cut(string(readFile(t, "../../docs/threat-model.md")), "| attack | tests |\n|---|---|\n")
+	if !found {
+		t.Fatal("docs/threat-model.md has no table of tests")
+	}
+	var code strings.Builder
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			code.Write(readFile(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	for row := range strings.Lines(table) {
+		if !strings.HasPrefix(row, "| **") {
+			break
+		}
+		cells := strings.Split(row, "|")
+		for i, part := range strings.Split(cells[2], "`") {
+			if i%2 == 0 || strings.Contains(part, "/") {
+				continue
+			}
+			names++
+			scripts, _ := filepath.Glob("testdata/*/" + part + ".txtar")
+			more, _ := filepath.Glob("testdata/*/script/" + part + ".txtar")
+			if !strings.Contains(code.String(), "\nfunc "+part+"(") && len(scripts)+len(more) == 0 {
+				t.Errorf("there is no test and no script %q", part)
+			}
+		}
+	}
+	if names < 40 {
+		t.Errorf("only %d names", names)
+	}
+}
