@@ -84,9 +84,14 @@ func (b *bench) must(args ...string) string {
 	return out
 }
 
-// steps runs the command once, which ends with that code, and returns the names of its steps, in order. One that comes again is
-// there once, but after the step that it is asked to begin with: there a second one is "NAME#2".
-func (b *bench) steps(code int, after string, args ...string) []string {
+// steps runs the command once and returns the names of its steps, each once, in order.
+func (b *bench) steps(args ...string) []string {
+	b.t.Helper()
+	return b.stepsFrom(exitDone, "", args...)
+}
+
+// stepsFrom runs the command once, which ends with that code, and returns its steps from one on; there a second one is "NAME#2".
+func (b *bench) stepsFrom(code int, after string, args ...string) []string {
 	b.t.Helper()
 	log := filepath.Join(b.dir, "steps")
 	_ = os.Remove(log)
@@ -278,7 +283,7 @@ func TestKillAtEveryStep(t *testing.T) {
 	t.Run("kill", func(t *testing.T) {
 		for _, f := range killFlows(t) {
 			clean := f.from.clone(t)
-			steps := clean.steps(f.code, f.after, f.args...)
+			steps := clean.stepsFrom(f.code, f.after, f.args...)
 			if !f.every {
 				steps = kinds(steps)
 			}

@@ -138,7 +138,7 @@ func TestKillWhileMounting(t *testing.T) {
 		if f.before != nil {
 			probe.must(f.before...)
 		}
-		steps := probe.steps(0, "", f.args...)
+		steps := probe.steps(f.args...)
 		if len(steps) < 2 {
 			t.Fatalf("%v has the steps %v", f.args, steps)
 		}

@@ -214,7 +214,7 @@ func (b *bench) trees() []string {
 func TestKillWhilePackagesAreInstalled(t *testing.T) {
 	probe, _ := newPackageBench(t)
 	var steps []string
-	for _, s := range probe.steps(0, "", "install", "nodedep", "--yes") {
+	for _, s := range probe.steps("install", "nodedep", "--yes") {
 		if strings.HasPrefix(s, "deps-") {
 			steps = append(steps, s)
 		}
