@@ -72,7 +72,7 @@ func (a *Activator) PutSecret(ctx context.Context, name, handle string, value ke
 				return &GivenError{Name: handle, Source: "secrets put", Problem: err.Error()}
 			}
 			t.values.set(handle, keystore.NewSecret(clean))
-			if delete(t.values.until, handle); !until.IsZero() {
+			if !until.IsZero() {
 				t.values.until[handle] = until.UTC()
 			}
 			return nil

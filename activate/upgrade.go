@@ -340,7 +340,7 @@ func (a *Activator) newest(ctx context.Context, t *trial, present *record.Record
 		i := slices.IndexFunc(before, func(b keystore.Handle) bool { return b.Name == h.Name })
 		f, declared := t.values.field(h.Name)
 		if declared && f.Secret && (i < 0 || t.values.filled[h.Name].Equal(before[i].Value)) {
-			t.values.set(h.Name, h.Value)
+			t.values.restore(h)
 		}
 	}
 	return nil

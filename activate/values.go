@@ -37,17 +37,22 @@ func (v *values) field(name string) (manifest.Field, bool) {
 	return v.fields[i], true
 }
 
-// set stores a checked value; an empty one takes the field back to unfilled. Of another
-// value than before it is not known when it stops working.
+// set stores a checked value; an empty one takes the field back to unfilled. It is not known
+// of it when it stops working, also where it is the same as before.
 func (v *values) set(name string, value keystore.Secret) {
-	if !v.filled[name].Equal(value) {
-		delete(v.until, name)
-	}
+	delete(v.until, name)
 	if value.IsZero() {
 		delete(v.filled, name)
 		return
 	}
 	v.filled[name] = value
+}
+
+// restore is set for what a vault has.
+func (v *values) restore(h keystore.Handle) {
+	if v.set(h.Name, h.Value); !h.ExpiresAt.IsZero() {
+		v.until[h.Name] = h.ExpiresAt
+	}
 }
 
 // applyDefaults fills what nothing was given for (format.md section 4: a
@@ -125,10 +130,7 @@ func (v *values) load(rec *record.Record, hs []keystore.Handle) {
 	}
 	for _, h := range hs {
 		if f, ok := v.field(h.Name); ok && f.Secret {
-			v.set(h.Name, h.Value)
-			if !h.ExpiresAt.IsZero() {
-				v.until[h.Name] = h.ExpiresAt
-			}
+			v.restore(h)
 		}
 	}
 	if cred, ok, err := login.Find(hs); ok && err == nil { // a damaged one counts as none: a new sign-in replaces it

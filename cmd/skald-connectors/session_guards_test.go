@@ -99,6 +99,31 @@ func TestServerIsKilled(t *testing.T) {
 	}
 }
 
+// TestServerCannotStart takes the program of a connector away: exit 5, and the one line names it.
+func TestServerCannotStart(t *testing.T) {
+	server, err := os.ReadFile("testdata/market/mail/server.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	file := filepath.Join(t.TempDir(), "server")
+	writeFile(t, file, "#!"+needPython(t)+"\n"+string(server))
+	if err := os.Chmod(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.installCommand("gone", []string{file})
+	s := p.run("gone")
+	s.expect(s.greet(), `"name": "test"`)
+	if code := s.endInput(); code != exitDone {
+		t.Errorf("exit %d: %s", code, s.errs.String())
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.refused(exitConnector, "skald-connectors: connector.internal: ", "gone")
+	p.refused(exitConnector, file, "gone")
+}
+
 // TestWakesAfterASlowEnd signs out and in again while the connector, which does not care about the end of its input, is still being
 // ended: the session wakes when that is over.
 func TestWakesAfterASlowEnd(t *testing.T) {
