@@ -3,7 +3,6 @@ package form
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
@@ -110,10 +109,10 @@ func (c *checks) WithHeight(int) huh.Field { return c }
 // promptChecks shows a numbered list and takes numbers, "all" (or Enter) or "none".
 func (s *session) promptChecks(ctx context.Context, e *entry) error {
 	for i, o := range e.options {
-		s.println("  " + strconv.Itoa(i+1) + ") " + o.Label)
+		s.item(i+1, o.Label)
 	}
 	for {
-		s.println("  [numbers, such as 1 3; none; Enter takes all]")
+		s.say("[numbers, such as 1 3; none; Enter takes all]")
 		text, err := s.line(ctx, &entry{})
 		if err != nil {
 			return err

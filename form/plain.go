@@ -44,7 +44,7 @@ func (s *session) prompts(ctx context.Context, title string, entries []*entry) e
 
 // prompt asks one question until its answer stands.
 func (s *session) prompt(ctx context.Context, e *entry) error {
-	s.println(e.label())
+	s.println(s.t.fitted(e.label()))
 	s.say(e.help())
 	s.say(Clean(e.q.Problem))
 	switch {
@@ -60,7 +60,7 @@ func (s *session) prompt(ctx context.Context, e *entry) error {
 			return err
 		}
 		if e.q.Field.Secret && text != "" && !(e.multiline() && strings.HasPrefix(text, "@")) {
-			s.println("  (" + measure(text, e.multiline()) + ")")
+			s.say("(" + measure(text, e.multiline()) + ")")
 		}
 		if text == "" && e.buf != "" {
 			text = e.buf // the default in brackets
@@ -98,9 +98,18 @@ func (s *session) say(text string) {
 		return
 	}
 	if w, _ := s.t.size(); w >= leastWidth {
-		text = lipgloss.Wrap(text, w-2, " ")
+		text = lipgloss.Wrap(text, w-3, " ")
 	}
 	s.println("  " + strings.ReplaceAll(text, "\n", "\n  "))
+}
+
+// item prints one choice of a numbered list; its further lines stand below its text.
+func (s *session) item(number int, text string) {
+	head := "  " + strconv.Itoa(number) + ") "
+	if w, _ := s.t.size(); w >= leastWidth {
+		text = lipgloss.Wrap(text, w-len(head)-1, " ")
+	}
+	s.println(head + strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", len(head))))
 }
 
 // judge submits an answer, says what is wrong with it, and asks about notes.
@@ -119,7 +128,7 @@ func (s *session) judge(ctx context.Context, e *entry, text string) (done bool, 
 	for _, n := range notes {
 		s.say("! " + n)
 	}
-	s.println("  Take it as it is? y or n")
+	s.say("Take it as it is? y or n")
 	reply, err := s.line(ctx, &entry{})
 	if err != nil {
 		return false, err
@@ -140,10 +149,10 @@ func (s *session) promptChoice(ctx context.Context, e *entry) error {
 		if o.Value == e.value {
 			first = i
 		}
-		s.println("  " + strconv.Itoa(i+1) + ") " + o.Label)
+		s.item(i+1, o.Label)
 	}
 	for {
-		s.println("  [number; Enter takes " + strconv.Itoa(first+1) + "]")
+		s.say("[number; Enter takes " + strconv.Itoa(first+1) + "]")
 		text, err := s.line(ctx, &entry{})
 		if err != nil {
 			return err

@@ -37,6 +37,20 @@ func TestPlainPrompts(t *testing.T) {
 	}
 }
 
+// TestPlainChoiceFits: what is offered breaks between words, below its text.
+func TestPlainChoiceFits(t *testing.T) {
+	c := start(t, script{Term: "dumb", Do: "choose", Title: "What now, with a question that is too long?"}, 20, 40)
+	c.steps("[number; Enter", "2\r")
+	if out := c.finish(); out.Values["choose"] != "retry" {
+		t.Errorf("outcome %+v", out)
+	}
+	for _, want := range []string{"What now, with a\r\nquestion that is\r\ntoo long?", "  1) Edit the\r\n     answers\r\n", "  [number; Enter\r\n  takes 1]\r\n"} {
+		if !strings.Contains(c.output(), want) {
+			t.Errorf("%q is not in %q", want, c.output())
+		}
+	}
+}
+
 func TestPlainTypedAhead(t *testing.T) {
 	c := start(t, script{Term: "dumb", Fields: []scripted{host, apiKey, last}}, 80, 40)
 	c.send("mail.test\n" + canary + "\nthe end\n")

@@ -64,6 +64,8 @@ func TestWrapCountsCells(t *testing.T) {
 		{"ideographs", "今日は良い天気です。明日も", "今日は良い\n天気です。\n明日も"},
 		{"marks", "e\u0301e\u0301e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301e\u0301", "e\u0301e\u0301e\u0301e\u0301e\u0301 e\u0301e\u0301e\u0301e\u0301"},
 		{"emoji", "🙂🙂🙂 🙂🙂🙂", "🙂🙂🙂 🙂\n🙂🙂"},
+		{"opening", "says \"今日は\"", "says \"今日\nは\""},
+		{"opening at the end", "it says, \"今日は\"", "it says,\n\"今日は\""},
 		{"mixed", "API の鍵 SECRET", "API の鍵\nSECRET"},
 		{"path", "see /a/very/long/path/é", "see\n/a/very/long/path/é"},
 	} {

@@ -120,8 +120,12 @@ func cells(text string) int {
 	return len(text)
 }
 
-// stays are marks that never begin a line.
-const stays = "、。，．！？：；・）」』】〉》”’…ー"
+const (
+	// stays are marks that never begin a line.
+	stays = "、。，．！？：；・）」』】〉》”’…ー"
+	// opens are marks that never end one.
+	opens = `（「『【〈《“‘"'([{<`
+)
 
 // parts cuts a word where a line may end inside of it: beside characters of two
 // cells, which are written without spaces.
@@ -130,17 +134,17 @@ func parts(word string) []string {
 		return []string{word}
 	}
 	var out []string
-	joins := false // the next cluster belongs to the part before
+	narrow, opened := false, false // what the cluster before was
 	for rest := word; rest != ""; {
 		cluster, n := ansi.FirstGraphemeCluster(rest, ansi.GraphemeWidth)
 		rest = rest[len(cluster):]
 		wide := n == 2
-		if len(out) > 0 && (joins && !wide || strings.Contains(stays, cluster)) {
+		if len(out) > 0 && (opened || narrow && !wide || strings.Contains(stays, cluster)) {
 			out[len(out)-1] += cluster
 		} else {
 			out = append(out, cluster)
 		}
-		joins = !wide
+		narrow, opened = !wide, strings.Contains(opens, cluster)
 	}
 	return out
 }
