@@ -74,7 +74,7 @@ func (a *Activator) CheckGiven(p *Plan, given map[string]Given) ([]string, error
 // secrets, so that a missing key store is known before anything is typed.
 // undo takes a new key away again while no vault needs it.
 func (a *Activator) PrepareKeys(ctx context.Context, p *Plan, given map[string]Given) (undo func(), err error) {
-	asked := a.Person != nil && asks(p.Fields, given, p.Brief)
+	asked := a.Person != nil && len(toAsk(p.Fields, given, p.Brief)) > 0
 	needed := slices.ContainsFunc(p.Fields, func(f manifest.Field) bool {
 		_, isGiven := given[f.Name]
 		return f.Secret && (isGiven || asked)
@@ -229,22 +229,25 @@ func grantError(connector string, unknown []string, p *record.Probe) error {
 // firstForm tells whether the form is shown before anything is tried, and notes which
 // fields it asks for.
 func (r *Request) firstForm(t *trial) bool {
-	if r.Ask == nil {
-		return asks(t.values.fields, r.Given, r.Plan.Brief)
+	ask := r.Ask
+	if ask == nil {
+		ask = toAsk(t.values.fields, r.Given, r.Plan.Brief)
 	}
-	if len(r.Ask) > 0 {
-		t.only = r.Ask
+	if len(ask) > 0 && (r.Ask != nil || r.Plan.Brief) {
+		t.only = ask
 	}
-	return len(r.Ask) > 0
+	return len(ask) > 0
 }
 
-// asks tells whether a person is asked for the fields: not when each has a value
-// already; with brief, not when each has one that needs one.
-func asks(fields []manifest.Field, given map[string]Given, brief bool) bool {
-	return slices.ContainsFunc(fields, func(f manifest.Field) bool {
-		_, ok := given[f.Name]
-		return !ok && (!brief || f.Required && (f.Secret || f.Default == ""))
-	})
+// toAsk names the fields that a person has to be asked for: those that were given no
+// value, and with brief only those that cannot do without.
+func toAsk(fields []manifest.Field, given map[string]Given, brief bool) (names []string) {
+	for _, f := range fields {
+		if _, ok := given[f.Name]; !ok && (!brief || f.Required && (f.Secret || f.Default == "")) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // newRecord fills in what the bundle and the index say.
