@@ -58,6 +58,17 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
+// TestTableLeavesOutEmptyColumns: where room is short, what says nothing goes first.
+func TestTableLeavesOutEmptyColumns(t *testing.T) {
+	header, rows := []string{"NAME", "UPDATE", "STATE", "MOUNTED IN"}, [][]string{{"email", "", "ready", ""}, {"gmail", "", "expired", ""}}
+	if got, want := tableText(header, rows, 20, wrap), "NAME   STATE\nemail  ready\ngmail  expired\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := tableText(header, rows, 60, wrap); !strings.Contains(got, "MOUNTED IN") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestWrapCountsCells: ideographs take two cells and may be parted; combining marks take none; paths stay whole.
 func TestWrapCountsCells(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{

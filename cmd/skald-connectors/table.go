@@ -45,13 +45,16 @@ func (a *app) writeTable(header []string, rows [][]string, last fit) error {
 // tableText lays a table out for a width in cells; 0 = it is not bounded. header
 // may be empty, and rows may end early.
 func tableText(header []string, rows [][]string, width int, last fit) string {
-	all := rows
-	if len(header) > 0 {
-		all = append([][]string{header}, rows...)
-	}
+	all := withHeader(header, rows)
 	widths := columns(all)
+	if width == 0 || sum(widths)-gap <= width {
+		return rowsText(all, widths)
+	}
+	header, rows = withoutEmpty(header, rows)
+	all = withHeader(header, rows)
+	widths = columns(all)
 	n := len(widths) - 1
-	if n < 1 || width == 0 || sum(widths)-gap <= width {
+	if n < 1 || sum(widths)-gap <= width {
 		return rowsText(all, widths)
 	}
 	first := sum(widths[:n])
@@ -65,6 +68,39 @@ func tableText(header []string, rows [][]string, width int, last fit) string {
 		return splitText(all, widths, func(head, tail string) string { return head + "\n" + last(tail, width, "    ") })
 	}
 	return blocksText(header, rows, width)
+}
+
+func withHeader(header []string, rows [][]string) [][]string {
+	if len(header) == 0 {
+		return rows
+	}
+	return append([][]string{header}, rows...)
+}
+
+// withoutEmpty leaves out the columns in which nothing stands; the first stays.
+func withoutEmpty(header []string, rows [][]string) ([]string, [][]string) {
+	says := []bool{true}
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(says) {
+				says = append(says, false)
+			}
+			says[i] = says[i] || cell != ""
+		}
+	}
+	cut := func(row []string) (out []string) {
+		for i, cell := range row {
+			if i < len(says) && says[i] {
+				out = append(out, cell)
+			}
+		}
+		return out
+	}
+	fewer := make([][]string, len(rows))
+	for i, row := range rows {
+		fewer[i] = cut(row)
+	}
+	return cut(header), fewer
 }
 
 // rowsText has every row on a line.
