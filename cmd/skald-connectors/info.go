@@ -164,7 +164,7 @@ func (a *app) printEntry(k *about) {
 	if len(k.records) > 0 {
 		b.WriteString("\n")
 	}
-	b.WriteString(wrap(form.Clean(fmt.Sprintf("%s %s (%s)", orElse(e.Name, e.ID), manifest.DisplayVersion(*e), e.ID)), a.width(), "") + "\n")
+	b.WriteString(a.wrappedFor(a.stdout, form.Clean(fmt.Sprintf("%s %s (%s)", orElse(e.Name, e.ID), manifest.DisplayVersion(*e), e.ID))) + "\n")
 	if e.Description != "" {
 		b.WriteString(wrap(form.Clean(e.Description), a.width(), "  ") + "\n")
 	}
@@ -265,7 +265,7 @@ func short(digest string) string {
 
 func (a *app) printRecord(k *about, rec *record.Record) {
 	var b strings.Builder
-	b.WriteString(wrap(fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), a.stateNow(rec)), a.width(), "") + "\n")
+	b.WriteString(a.wrappedFor(a.stdout, fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), a.stateNow(rec))) + "\n")
 	row := func(label, format string, args ...any) {
 		a.row(&b, label, fmt.Sprintf(format, args...))
 	}

@@ -360,12 +360,16 @@ func (a *app) installedText(act *activate.Activator, rec *record.Record) string 
 	row := func(label, format string, args ...any) {
 		b.WriteString(labelRow(label, form.Clean(fmt.Sprintf(format, args...)), a.width()))
 	}
-	b.WriteString("\n" + wrapLines(fmt.Sprintf("%s is installed: %s, %s.", rec.Name, versionOf(rec), rec.AuthState), a.width()) + "\n")
+	say := func(format string, args ...any) {
+		b.WriteString(a.wrappedFor(a.stdout, fmt.Sprintf(format, args...)) + "\n")
+	}
+	b.WriteString("\n")
+	say("%s is installed: %s, %s.", rec.Name, versionOf(rec), rec.AuthState)
 	if rec.AuthState == record.Unauthorized {
-		b.WriteString(wrap(fmt.Sprintf("It stays parked until it is signed in: %s auth %s", program, rec.Name), a.width(), "  ") + "\n")
+		say("  It stays parked until it is signed in: %s auth %s", program, rec.Name)
 	}
 	if rec.AuthState == record.Pending {
-		b.WriteString(wrap(fmt.Sprintf("It stays parked until its test passes: %s configure %s", program, rec.Name), a.width(), "  ") + "\n")
+		say("  It stays parked until its test passes: %s configure %s", program, rec.Name)
 	}
 	granted := 0
 	for _, t := range rec.Tools {

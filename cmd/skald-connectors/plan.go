@@ -16,7 +16,7 @@ import (
 func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	var b strings.Builder
 	e, m := p.Entry, p.Manifest
-	b.WriteString(wrap(form.Clean(fmt.Sprintf("%s %s, from %s", orElse(e.Name, e.ID), manifest.DisplayVersion(e), from)), a.width(), "") + "\n")
+	b.WriteString(a.wrapped(form.Clean(fmt.Sprintf("%s %s, from %s", orElse(e.Name, e.ID), manifest.DisplayVersion(e), from))) + "\n")
 	if d := m.Doc(a.language()); d.ShortDescription != "" || e.Description != "" {
 		b.WriteString(wrap(form.Clean(orElse(e.Description, d.ShortDescription)), a.width(), "  ") + "\n")
 	}

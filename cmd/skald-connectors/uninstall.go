@@ -152,7 +152,7 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 	if err != nil {
 		return err
 	}
-	question := fmt.Sprintf("Remove %s, their settings and their secrets?", plural(len(listed), "connector", "connectors"))
+	question := fmt.Sprintf("Remove %s, %s settings and secrets?", plural(len(listed), "connector", "connectors"), plainly(len(listed), "its", "their"))
 	if o.purge {
 		what := "everything of this program"
 		if n := len(listed); n > 0 {
