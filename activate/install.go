@@ -226,30 +226,6 @@ func grantError(connector string, unknown []string, p *record.Probe) error {
 	return e
 }
 
-// firstForm tells whether the form is shown before anything is tried, and notes which
-// fields it asks for.
-func (r *Request) firstForm(t *trial) bool {
-	ask := r.Ask
-	if ask == nil {
-		ask = toAsk(t.values.fields, r.Given, r.Plan.Brief)
-	}
-	if len(ask) > 0 && (r.Ask != nil || r.Plan.Brief) {
-		t.only = ask
-	}
-	return len(ask) > 0
-}
-
-// toAsk names the fields that a person has to be asked for: those that were given no
-// value, and with brief only those that cannot do without.
-func toAsk(fields []manifest.Field, given map[string]Given, brief bool) (names []string) {
-	for _, f := range fields {
-		if _, ok := given[f.Name]; !ok && (!brief || f.Required && (f.Secret || f.Default == "")) {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}
-
 // newRecord fills in what the bundle and the index say.
 func newRecord(r Request) *record.Record {
 	m, ix := r.Bundle.Manifest(), r.Bundle.Index()

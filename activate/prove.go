@@ -68,6 +68,30 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 	}
 }
 
+// firstForm tells whether the form is shown before anything is tried, and notes which
+// fields it asks for.
+func (r *Request) firstForm(t *trial) bool {
+	ask := r.Ask
+	if ask == nil {
+		ask = toAsk(t.values.fields, r.Given, r.Plan.Brief)
+	}
+	if len(ask) > 0 && (r.Ask != nil || r.Plan.Brief) {
+		t.only = ask
+	}
+	return len(ask) > 0
+}
+
+// toAsk names the fields that a person has to be asked for: those that were given no
+// value, and with brief only those that cannot do without.
+func toAsk(fields []manifest.Field, given map[string]Given, brief bool) (names []string) {
+	for _, f := range fields {
+		if _, ok := given[f.Name]; !ok && (!brief || f.Required && (f.Secret || f.Default == "")) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
 // isFailure tells what a person can decide about, the connector said no or did
 // not come up, from what they cannot mend by other values.
 func isFailure(err error) bool {
