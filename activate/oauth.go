@@ -161,13 +161,16 @@ func (a *Activator) obtain(ctx context.Context, t *trial, s login.SignIn) error 
 	} else if s.Provider.Pastes() && s.Paste == nil {
 		return &UnsignedError{Name: t.name, Provider: title}
 	}
-	a.step("sign-in")
-	cred, err := ask(ctx, s)
-	if err != nil {
+	if err := a.keepRoom(ctx, t.name); err != nil {
 		return err
 	}
-	t.obtained = append(t.obtained, cred)
-	if err := a.owe(ctx, t.name, cred); err != nil {
+	a.step("sign-in")
+	cred, err := ask(ctx, s)
+	if !cred.Access.IsZero() { // also where the person left meanwhile
+		t.obtained = append(t.obtained, cred)
+		err = errors.Join(err, a.owe(ctx, t.name, cred))
+	}
+	if err != nil {
 		return err
 	}
 	a.step("signed-in")
@@ -221,9 +224,7 @@ func (a *Activator) abandon(ctx context.Context, t *trial) {
 			a.say("the new sign-in with %s was revoked", cred.Name())
 		}
 	}
-	if len(t.obtained) > 0 {
-		a.settleOwed(t.name)
-	}
+	a.settleOwed(t.name)
 	t.obtained = nil
 	if err := a.Keys.Forget(ctx); err != nil { // a key that was made for it and that no vault needs
 		a.say("removing the unused key: %v", err)

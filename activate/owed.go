@@ -20,12 +20,21 @@ import (
 // owedPrefix begins the names of such vaults. No activation can have that name: theirs have no "__".
 const owedPrefix = "owed__"
 
-// owedFor is the handle that holds the activation's name, which may be too long for a vault's.
-const owedFor = "activation"
+const (
+	owedFor  = "activation" // the handle that holds the activation's name
+	owedRoom = "room"       // the handle of a vault that keeps room for a sign-in
+	// owedLongest is the longest activation's name that a vault's has room for.
+	owedLongest = 58
+	// roomBytes is what most sign-ins take.
+	roomBytes = 4 << 10
+)
 
 func owedVault(name string) string {
+	if len(name) <= owedLongest {
+		return owedPrefix + name
+	}
 	sum := sha256.Sum256([]byte(name))
-	return owedPrefix + hex.EncodeToString(sum[:16])
+	return owedPrefix + "_" + hex.EncodeToString(sum[:16])
 }
 
 // owe writes sign-ins down, durably. Those that their providers cannot be told of are left out. The lock of the name is held.
@@ -34,24 +43,33 @@ func (a *Activator) owe(ctx context.Context, name string, creds ...login.Credent
 		if !cred.Revokes() {
 			continue
 		}
-		hs, err := cred.Merge([]keystore.Handle{{Name: owedFor, Value: keystore.NewSecret(name)}})
+		hs, err := cred.Merge(nil)
 		if err != nil {
 			return err
-		}
-		gens, err := a.Keys.Generations(owedVault(name))
-		if err != nil {
-			return err
-		}
-		next := int64(1)
-		if len(gens) > 0 {
-			next = slices.Max(gens) + 1
 		}
 		a.step("owe-sign-in")
-		if err := a.Keys.Put(context.WithoutCancel(ctx), owedVault(name), next, hs); err != nil {
+		if err := a.putOwed(context.WithoutCancel(ctx), name, hs...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keepRoom finds out before anybody signs in whether a sign-in could be stored.
+func (a *Activator) keepRoom(ctx context.Context, name string) error {
+	return a.putOwed(ctx, name, keystore.Handle{Name: owedRoom, Value: keystore.NewSecret(strings.Repeat("-", roomBytes))})
+}
+
+func (a *Activator) putOwed(ctx context.Context, name string, hs ...keystore.Handle) error {
+	gens, err := a.Keys.Generations(owedVault(name))
+	if err != nil {
+		return err
+	}
+	next := int64(1)
+	if len(gens) > 0 {
+		next = slices.Max(gens) + 1
+	}
+	return a.Keys.Put(ctx, owedVault(name), next, append(hs, keystore.Handle{Name: owedFor, Value: keystore.NewSecret(name)}))
 }
 
 // settleOwed strikes what was owed: it is in force, or was given back.

@@ -108,8 +108,7 @@ func (c *Client) poll(ctx context.Context, s SignIn, cred Credential, device str
 				return Credential{}, fail
 			}
 			if ctx.Err() != nil {
-				_ = c.Revoke(calm, cred) // nobody has seen it
-				return Credential{}, context.Cause(ctx)
+				return cred, context.Cause(ctx)
 			}
 			return cred, nil
 		}

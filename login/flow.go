@@ -48,7 +48,8 @@ func (s SignIn) limit() time.Duration {
 }
 
 // SignIn takes a person through the browser and brings back a credential. Nothing is stored. Errors: *DeniedError,
-// *AnswerError, *TimeoutError, *ReplyError, ctx's cause.
+// *AnswerError, *TimeoutError, *ReplyError, ctx's cause. Whoever left while the provider was answering gets the credential with
+// ctx's cause, to give it back: whether it may be revoked depends on what else is signed in.
 func (c *Client) SignIn(ctx context.Context, s SignIn) (Credential, error) {
 	at, paste, err := s.Provider.redirect()
 	if err != nil {
@@ -189,8 +190,7 @@ func (f *flow) paste(ctx context.Context) (answer, error) {
 	}
 }
 
-// exchange turns the code into tokens (RFC 6749 section 4.1.3). A code is good once, so the request is not given up half-way:
-// whoever leaves meanwhile leaves no token behind.
+// exchange turns the code into tokens (RFC 6749 section 4.1.3). A code is good once, so the request is not given up half-way.
 func (f *flow) exchange(ctx context.Context, code string) (Credential, error) {
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {f.redirect}, "code_verifier": {f.verifier}}
 	if f.s.Resource != "" {
@@ -207,8 +207,7 @@ func (f *flow) exchange(ctx context.Context, code string) (Credential, error) {
 		return Credential{}, fail
 	}
 	if ctx.Err() != nil {
-		_ = f.c.Revoke(calm, cred) // nobody has seen it
-		return Credential{}, context.Cause(ctx)
+		return cred, context.Cause(ctx)
 	}
 	return cred, nil
 }

@@ -12,22 +12,13 @@ import (
 // TestUpgradeOnAFullDisk lets the disk become full at one place after the other. The old
 // version stays in force, the message says why, and with room again the upgrade works.
 func TestUpgradeOnAFullDisk(t *testing.T) {
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=2m"); err != nil {
-		t.Skipf("no small file system can be mounted here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	b := newBench(t)
-	b.env = append(b.env, "SKALD_CONNECTORS_HOME="+filepath.Join(disk, "home"))
-	if err := os.Symlink(filepath.Join(disk, "home"), filepath.Join(b.dir, "home")); err != nil {
-		t.Fatal(err)
-	}
+	fill := b.onSmallDisk()
 	b.must(append(slices.Clone(installMail), "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"))...)
 	b.bump("mail")
 	if code, _, errs := b.run(nil, "upgrade", "mail", "--dry-run"); code != exitToDo { // fills the cache
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	fill := filepath.Join(disk, "fill")
 	full, room := 0, 0
 	for ; room < 512; room += 12 {
 		fillAllBut(t, fill, room<<10)
@@ -66,6 +57,21 @@ func TestUpgradeOnAFullDisk(t *testing.T) {
 		b.must("rollback", "mail")
 	}
 	b.must("verify", "mail")
+}
+
+// onSmallDisk puts the home on a disk of its own, of 2 MiB, and names the file that fills it.
+func (b *bench) onSmallDisk() (fill string) {
+	b.t.Helper()
+	disk := b.t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=2m"); err != nil {
+		b.t.Skipf("no small file system can be mounted here: %v", err)
+	}
+	b.t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	b.env = append(b.env, "SKALD_CONNECTORS_HOME="+filepath.Join(disk, "home"))
+	if err := os.Symlink(filepath.Join(disk, "home"), b.home()); err != nil {
+		b.t.Fatal(err)
+	}
+	return filepath.Join(disk, "fill")
 }
 
 // fillAllBut fills the disk and then gives back some room.

@@ -138,7 +138,13 @@ func killSigningAt(t *testing.T, b *bench, p *testProvider, f signFlow, step, wa
 // signBench is a bench with a provider of its own, which is set up; its browser goes wherever it is sent.
 func signBench(t *testing.T) (*bench, *testProvider) {
 	t.Helper()
-	b, p := newBench(t), newTestProvider()
+	b := newBench(t)
+	return b, b.withProvider()
+}
+
+func (b *bench) withProvider() *testProvider {
+	t, p := b.t, newTestProvider()
+	t.Helper()
 	t.Cleanup(p.Close)
 	market := filepath.Join(b.dir, "signin")
 	if err := signInMarket(market, p.URL); err != nil {
@@ -147,7 +153,7 @@ func signBench(t *testing.T) (*bench, *testProvider) {
 	b.env = append(b.env, "SKALD_CONNECTORS_INDEX="+market, "BROWSER=browser", "CLIENT_SECRET=c4n4ry-client")
 	p.steer(t, "rotate=1")
 	b.must("auth", "provider", "add", "testid", "--issuer", p.URL, "--client-id", "skald", "--secret-env", "CLIENT_SECRET", "--rotates")
-	return b, p
+	return p
 }
 
 // signIn is the refresh token of the activation token, "none" without the activation, "signed out" without a token.

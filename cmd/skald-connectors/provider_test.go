@@ -27,6 +27,7 @@ type testProvider struct {
 	refresh map[string]string     // token → scope; "" value = any
 	access  map[string]time.Time  // token → its end
 	used    map[string]bool       // refresh tokens that rotated away
+	asked   func(r *http.Request) // nil, or called before a request is answered
 }
 
 func newTestProvider() *testProvider {
@@ -59,6 +60,9 @@ func newTestProvider() *testProvider {
 			if p.set["down"] == "1" && r.URL.Path != "/set" && r.URL.Path != "/log" {
 				http.Error(w, "<html>down</html>", http.StatusServiceUnavailable)
 				return
+			}
+			if p.asked != nil {
+				p.asked(r)
 			}
 			handle(w, r)
 		})

@@ -41,6 +41,17 @@ func (b *bench) sit(args ...string) *seat {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	// A read that blocks would keep the terminal open when it is closed.
+	fd, err := unix.Dup(int(tty.Fd()))
+	if err == nil {
+		unix.CloseOnExec(fd)
+		err = unix.SetNonblock(fd, true)
+	}
+	_ = tty.Close()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	tty = os.NewFile(uintptr(fd), tty.Name())
 	s := &seat{t: b.t, b: b, cmd: cmd, tty: tty, more: make(chan struct{}, 1), done: make(chan error, 1)}
 	go s.read()
 	b.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = tty.Close() })
