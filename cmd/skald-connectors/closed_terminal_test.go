@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -32,19 +33,20 @@ var closings = map[string]func(t *testing.T, b *bench, p *testProvider, args ...
 // hangUpAt closes the terminal when the provider is asked for a path; stuck waits there for the asker's end.
 func hangUpAt(b *bench, p *testProvider, path string, stuck bool, args []string) *seat {
 	seats := make(chan *seat, 1)
+	var once sync.Once
+	p.mu.Lock()
 	p.asked = func(r *http.Request) {
 		if r.URL.Path != path {
 			return
 		}
-		select {
-		case s := <-seats:
-			s.hangUp()
+		once.Do(func() {
+			(<-seats).hangUp()
 			if stuck {
 				<-r.Context().Done()
 			}
-		default:
-		}
+		})
 	}
+	p.mu.Unlock()
 	s := b.sit(args...)
 	seats <- s
 	return s
