@@ -30,7 +30,7 @@ func TestGoldenHomes(t *testing.T) {
 
 func openGolden(t *testing.T, archive string) {
 	b := newBench(t)
-	unpack(t, archive, b.dir, filepath.Join(b.dir, "market"))
+	unpack(t, archive, b.dir, "@MARKET@", filepath.Join(b.dir, "market"))
 	if out := b.must("list"); strings.Count(out, "ready") != 3 || strings.Contains(out, "broken") {
 		t.Errorf("list:\n%s", out)
 	}
@@ -60,9 +60,10 @@ func openGolden(t *testing.T, archive string) {
 	}
 }
 
-// unpack puts the files of an archive below dir.
-func unpack(t *testing.T, archive, dir, market string) {
+// unpack puts the files of an archive below dir, with words of names and texts replaced.
+func unpack(t *testing.T, archive, dir string, words ...string) {
 	t.Helper()
+	swap := strings.NewReplacer(words...)
 	f, err := os.Open(archive)
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +82,7 @@ func unpack(t *testing.T, archive, dir, market string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		h.Name = swap.Replace(h.Name)
 		path := filepath.Join(dir, h.Name)
 		switch h.Typeflag {
 		case tar.TypeDir:
@@ -91,8 +93,7 @@ func unpack(t *testing.T, archive, dir, market string) {
 		default:
 			var data []byte
 			if data, err = io.ReadAll(r); err == nil {
-				text := strings.ReplaceAll(string(data), "@MARKET@", market)
-				err = os.WriteFile(path, []byte(text), h.FileInfo().Mode())
+				err = os.WriteFile(path, []byte(swap.Replace(string(data))), h.FileInfo().Mode())
 			}
 		}
 		if err != nil {

@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// emptyCursor is a client's file before an entry of ours comes.
+const emptyCursor = "{\n  \"mcpServers\": {}\n}\n"
+
 // furnished is a home with every kind of file that this program keeps, and the marketplace that it is from.
 func furnished(t *testing.T) (*bench, *liar) {
 	t.Helper()
@@ -28,7 +31,7 @@ func furnished(t *testing.T) (*bench, *liar) {
 	b.must("install", "plain", "--yes")
 	b.must("install", "plain", "--as", "gone", "--yes")
 	b.must("uninstall", "gone", "--keep-data")
-	writeFile(t, filepath.Join(b.dir, ".cursor", "mcp.json"), "{\n  \"mcpServers\": {}\n}\n")
+	writeFile(t, filepath.Join(b.dir, ".cursor", "mcp.json"), emptyCursor)
 	b.must("mount", "mail", "--client", "cursor")
 	bumpIn(t, l.dir, "mail")
 	b.must("catalog", "sign", l.dir, "--key", l.key("a"))
