@@ -264,3 +264,32 @@ func bumpIn(t *testing.T, market, id string) {
 		t.Fatal(err)
 	}
 }
+
+// TestUpgradeThatReachesFurther: a new version that wants another host is named with it, and no script agrees by --yes.
+func TestUpgradeThatReachesFurther(t *testing.T) {
+	l := newLiar(t).signed()
+	path := filepath.Join(l.dir, "plain", "connector.json")
+	text := string(readFile(t, path))
+	hosts := func(list string) string {
+		return strings.Replace(text, `"launch_command"`, `"permissions": {"network": {"hosts": [`+list+`]}}, "launch_command"`, 1)
+	}
+	for _, list := range []string{`"one.example:443"`, `"one.example:443", "thief.example:443"`} {
+		writeFile(t, path, hosts(list))
+		bumpIn(t, l.dir, "plain")
+		text = strings.Replace(text, `"version": 1`, `"version": 2`, 1)
+		l.sign()
+		if !strings.Contains(list, "thief") {
+			l.must("install", "plain", "--yes")
+		}
+	}
+	for _, args := range [][]string{{"upgrade", "plain", "--yes"}, {"upgrade", "--all", "--yes"}} {
+		code, _, errs := l.on(args...)
+		if code != exitUsage || !strings.Contains(errs, "thief.example:443") {
+			t.Errorf("%q: exit %d: %s", args, code, errs)
+		}
+	}
+	if data := readFile(t, filepath.Join(l.home, "activations", "plain.json")); bytes.Contains(data, []byte("thief")) {
+		t.Errorf("it is in the record: %s", data)
+	}
+	l.must("upgrade", "plain", "--yes", "--allow-wider")
+}
