@@ -323,7 +323,10 @@ func (a *Activator) proveUpgrade(ctx context.Context, t *trial, r UpgradeRequest
 	}
 	t.values.applyDefaults()
 	a.askForScopes(t)
-	p, err := a.prove(ctx, t, len(t.values.missing()) > 0, r.NoVerify)
+	for _, f := range t.values.missing() { // the plan named them; what has a value is not asked again
+		t.only = append(t.only, f.Name)
+	}
+	p, err := a.prove(ctx, t, len(t.only) > 0, r.NoVerify)
 	if err == nil && r.NoVerify && present.AuthState != record.Ready {
 		p.state = present.AuthState
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,6 +45,27 @@ func TestPlanNamesTheClient(t *testing.T) {
 	s.wait("Install gmail?")
 	s.keys("n\r")
 	if code := s.ends(); code != exitFailed {
+		t.Fatalf("exit %d", code)
+	}
+}
+
+// TestUpgradeAsksForWhatIsNew: the form of an upgrade is what its plan said, not all settings again.
+func TestUpgradeAsksForWhatIsNew(t *testing.T) {
+	b := newBench(t)
+	b.must("install", "mail", "--yes", "--set", "MAIL_HOST=h", "--secret-file", "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"))
+	manifest := filepath.Join(b.dir, "market", "mail", "connector.json")
+	text := strings.Replace(b.read("market/mail/connector.json"), `"required": false`, `"required": true`, 1)
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.bump("mail")
+	s := b.sit("upgrade", "mail")
+	s.wait("Upgrade mail?")
+	s.keys("y\r")
+	s.wait("Settings of mail\n") // and no "(1 of 4)"
+	s.keys("a key that is long enough\r")
+	s.wait("mail is upgraded")
+	if code := s.ends(); code != exitDone {
 		t.Fatalf("exit %d", code)
 	}
 }
