@@ -52,7 +52,7 @@ type exportOptions struct {
 
 func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
 	a.startProgress()
-	all, err := a.openShops(ctx, fetch.Refresh)
+	all, err := a.openShops(ctx, fetch.Refresh, o.id)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (a *app) installFrom(ctx context.Context, o *installOptions) (*shops, error
 		return nil, usagef("--allow-expired is for --bundle")
 	}
 	if o.bundle == "" {
-		return a.openShops(ctx, fetch.Refresh)
+		return a.openShops(ctx, fetch.Refresh, o.ids...)
 	}
 	home, err := a.home()
 	if err != nil {

@@ -114,7 +114,7 @@ func installedAs(records record.Store, id string, k *about) (damaged, err error)
 
 // lookUp reads the chosen marketplace.
 func (a *app) lookUp(ctx context.Context, id string, k *about) error {
-	all, err := a.openShops(ctx, fetch.Cached)
+	all, err := a.openShops(ctx, fetch.Cached, id)
 	if err != nil {
 		return err
 	}

@@ -124,9 +124,10 @@ type shops struct {
 	closed []string // names of those that could not be read
 }
 
-// openShops reads the index of every marketplace of this run. One of several
+// openShops reads the index of every marketplace of this run, or of those only that
+// the wanted connectors name, where each names one (acme/gmail). One of several
 // that cannot be read is told and left out; of a single one it is the error.
-func (a *app) openShops(ctx context.Context, mode fetch.Freshness) (*shops, error) {
+func (a *app) openShops(ctx context.Context, mode fetch.Freshness, wanted ...string) (*shops, error) {
 	home, err := a.home()
 	if err != nil {
 		return nil, err
@@ -142,6 +143,7 @@ func (a *app) openShops(ctx context.Context, mode fetch.Freshness) (*shops, erro
 		}
 		return &shops{open: []*shop{s}}, nil
 	}
+	list = onlyNamed(list, wanted)
 	all := &shops{}
 	var first error
 	for _, p := range list {
@@ -164,6 +166,23 @@ func (a *app) openShops(ctx context.Context, mode fetch.Freshness) (*shops, erro
 		return nil, first
 	}
 	return all, nil
+}
+
+// onlyNamed leaves out the marketplaces that none of the wanted connectors is of. A
+// connector without a marketplace, or of one that is not there, leaves all.
+func onlyNamed(list []marketEntry, wanted []string) []marketEntry {
+	names := map[string]bool{}
+	for _, w := range wanted {
+		market, _, qualified := strings.Cut(w, "/")
+		if !qualified || !slices.ContainsFunc(list, func(p marketEntry) bool { return p.Name == market }) {
+			return list
+		}
+		names[market] = true
+	}
+	if len(names) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(p marketEntry) bool { return !names[p.Name] })
 }
 
 // onlyShop reads the one marketplace of this run. When the public one cannot be

@@ -154,7 +154,7 @@ func (a *app) outdated(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u := a.findUpdates(ctx, home, listed, fetch.Cached)
+	u := a.findUpdates(ctx, home, listed, fetch.Refresh)
 	lines, rows := []outdatedLine{}, [][]string{}
 	for _, x := range u.found {
 		l := lineOfUpdate(x)

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOnlyWhoIsMeantIsAsked installs from one of two marketplaces by its name, while the other is away, and sees a new
+// version as soon as it is published.
+func TestOnlyWhoIsMeantIsAsked(t *testing.T) {
+	b := newBench(t)
+	market := filepath.Join(b.dir, "market")
+	serve := func() *httptest.Server {
+		s := httptest.NewServer(http.FileServer(http.Dir(market)))
+		t.Cleanup(s.Close)
+		return s
+	}
+	b.env = append(b.env, "SKALD_CONNECTORS_INDEX=")
+	here, away := serve(), serve()
+	b.must("marketplace", "add", here.URL, "--name", "here", "--unsigned")
+	b.must("marketplace", "add", away.URL, "--name", "away", "--unsigned")
+	b.must("marketplace", "remove", "public")
+	away.Close()
+	for _, args := range [][]string{{"info", "here/plain"}, {"install", "here/plain", "--yes"}} {
+		if code, _, errs := b.run(nil, args...); code != exitDone || strings.Contains(errs, "away") {
+			t.Errorf("%q: exit %d: %s", args, code, errs)
+		}
+	}
+	if code, _, errs := b.run(nil, "install", "here/mail", "plain", "--yes"); code != exitUsage || !strings.Contains(errs, "cannot be reached") {
+		t.Errorf("a name without a marketplace: exit %d: %s", code, errs)
+	}
+	if code, _, errs := b.run(nil, "info", "nowhere/plain"); code != exitNotFound || !strings.Contains(errs, `there is no marketplace "nowhere"`) {
+		t.Errorf("no such marketplace: exit %d: %s", code, errs)
+	}
+	if err := bump(market, "plain"); err != nil {
+		t.Fatal(err)
+	}
+	if err := compileMarket(market); err != nil {
+		t.Fatal(err)
+	}
+	if out := b.must("outdated"); !strings.Contains(out, "2.0.0") {
+		t.Errorf("a version published this moment: %s", out)
+	}
+	here.Close()
+	if code, out, errs := b.run(nil, "outdated"); code != exitDone || !strings.Contains(out, "2.0.0") || !strings.Contains(errs, "using the index of") {
+		t.Errorf("without the network: exit %d: %s%s", code, out, errs)
+	}
+}
