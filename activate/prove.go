@@ -34,7 +34,6 @@ func (a *Activator) prove(ctx context.Context, t *trial, ask, skipVerify bool) (
 		if missing := t.values.missing(); len(missing) > 0 {
 			return proof{}, &MissingError{Name: t.name, Fields: missing}
 		}
-		a.noteShort(t)
 		p, err := a.signAndTry(ctx, t, skipVerify)
 		if err == nil {
 			return p, nil
@@ -108,19 +107,6 @@ func stateAfter(err error) record.State {
 		return record.Unauthorized
 	}
 	return record.Pending
-}
-
-// shortSecret is the length below which keystore.Redactor leaves a value in
-// running text: it would find it by chance (security.md, H27).
-const shortSecret = 8
-
-// noteShort names the secrets that a message of the connector may show.
-func (a *Activator) noteShort(t *trial) {
-	for _, h := range t.values.handles() {
-		if n := h.Value.Len(); h.Secret && n > 0 && n < shortSecret {
-			a.say("note: %s has fewer than %d characters, too short to be struck out of what the connector prints", h.Name, shortSecret)
-		}
-	}
 }
 
 // try signs in, where a connector does that, and runs verify and the probe once. On

@@ -19,7 +19,7 @@ const (
 	// an environment may have.
 	maxValueBytes = 64 << 10
 	// shortSecretBytes is the length below which a secret occurs in honest
-	// text by chance, so that it cannot be kept out of it.
+	// text by chance: keystore.Redactor leaves it there.
 	shortSecretBytes = 8
 )
 
@@ -163,7 +163,7 @@ func (f Field) notes(value string) []string {
 		}
 	}
 	if f.Secret && len(value) < shortSecretBytes {
-		notes = append(notes, "a secret this short cannot be kept out of messages reliably")
+		notes = append(notes, fmt.Sprintf("fewer than %d characters, too short to be struck out of what the connector prints", shortSecretBytes))
 	}
 	return notes
 }

@@ -139,7 +139,7 @@ func TestCheck(t *testing.T) {
 		{str, "a\x1b[0m", "a\x1b[0m", "an invisible character (U+001B) at position 2", ""},
 		{str, "$HOME %PATH% `id` {ENV:X} $(id)", "$HOME %PATH% `id` {ENV:X} $(id)", "", ""},
 		{str, "two words", "two words", "", ""},
-		{secret, "short", "short", "a secret this short cannot be kept out of messages reliably", ""},
+		{secret, "short", "short", "fewer than 8 characters, too short to be struck out of what the connector prints", ""},
 		{secret, "long enough", "long enough", "", ""},
 		{multi, pem, pem, "", ""},
 		{multi, "a\r\n\tb\r\n", "a\r\n\tb\r\n", "", ""},

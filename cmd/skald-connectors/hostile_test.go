@@ -267,7 +267,7 @@ func TestRefusedBeforeTheDownload(t *testing.T) {
 	}
 }
 
-// TestShortSecretIsSaid: what cannot be struck out of messages is named first.
+// TestShortSecretIsSaid: what cannot be struck out of messages is named first, once.
 func TestShortSecretIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "pw"), "hunter2")
@@ -275,7 +275,7 @@ func TestShortSecretIsSaid(t *testing.T) {
 		m["env"] = []any{map[string]any{"name": "KEY", "secret": true}}
 	}}))
 	code, _, errs := run("install", "ev", "--yes", "--secret-file", "KEY="+filepath.Join(dir, "pw"))
-	if code != exitDone || !strings.Contains(errs, "note: KEY has fewer than 8 characters") {
+	if code != exitDone || strings.Count(errs, "note: KEY: fewer than 8 characters") != 1 {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
