@@ -162,8 +162,8 @@ func TestWrongInputIsSaidUnderTheField(t *testing.T) {
 
 func TestNotesAsk(t *testing.T) {
 	c := start(t, script{Term: xterm, Fields: []scripted{apiKey, last}}, 80, 24)
-	c.steps("1 of 2", "abc\r", "a secret this short", "d", "> 4 characters", "\r",
-		"a secret this short", "\r", "2 of 2", bracketed(" spaced")+"\r", "Enter takes it as it is.", "\r")
+	c.steps("1 of 2", "abc\r", "too short", "d", "> 4 characters", "\r",
+		"too short", "\r", "2 of 2", bracketed(" spaced")+"\r", "Enter takes it as it is.", "\r")
 	if out := c.finish(); out.Values["KEY"] != "abcd" || out.Values["LAST"] != " spaced" {
 		t.Errorf("outcome %+v", out)
 	}
