@@ -121,6 +121,10 @@ func (a *app) providerAdd(ctx context.Context, o *providerOptions) error {
 			return err
 		}
 	}
+	if p.AuthURL == "" || p.TokenURL == "" {
+		return withHint(usagef("the provider %q is not known here", form.Clean(p.Slug)),
+			"name its addresses: --issuer URL, or --auth-url URL and --token-url URL; those that are known: %s auth provider list", program)
+	}
 	if p, err = a.completeClient(ctx, p); err != nil {
 		return err
 	}
@@ -142,9 +146,6 @@ func (a *app) providerAdd(ctx context.Context, o *providerOptions) error {
 func (a *app) completeClient(ctx context.Context, p login.Provider) (login.Provider, error) {
 	if p.ClientID != "" {
 		return p, nil
-	}
-	if p.AuthURL == "" {
-		return p, withHint(usagef("the provider %q is not known here", form.Clean(p.Slug)), "name its addresses: --issuer URL, or --auth-url URL and --token-url URL")
 	}
 	term := a.terminal()
 	if term == nil {

@@ -10,6 +10,12 @@ import (
 // fitHelp lets every help text fit the terminal that shows it. What goes into a
 // file or to another program stays as it is written.
 func (a *app) fitHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Run, c.RunE = nil, helpOf
+		}
+	}
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if !isTerminal(a.stdout) {
@@ -23,6 +29,19 @@ func (a *app) fitHelp(root *cobra.Command) {
 		cmd.SetOut(a.stdout)
 		_, _ = a.stdout.Write([]byte(wrapLines(b.String(), a.width())))
 	})
+}
+
+// helpOf shows the help of a command; cobra's own shows that of the root for a word that is none.
+func helpOf(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if len(rest) > 0 {
+		return unknownCommand(about, rest[0])
+	}
+	if err != nil {
+		return err
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
 }
 
 // reflow fills the paragraphs of a text anew; indented lines stay as they are.
