@@ -3,6 +3,7 @@ package launch
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"skald-connectors/internal/exactjson"
@@ -189,9 +190,19 @@ func (s *Session) tellHeld(names []string) {
 	}
 }
 
+// noSuchMethod reads the error of an answer.
+func noSuchMethod(raw []byte) bool {
+	doc, _, err := exactjson.Parse(raw, maxDepth)
+	code, _ := doc.Get("code")
+	return err == nil && code.Str == strconv.Itoa(methodNotFound)
+}
+
 // adaptReply makes of an answer what the client gets; the lock is held.
 func (s *Session) adaptReply(c *call, sc *scanner, line []byte) answer {
 	if sc.has(fieldError) {
+		if c.method == resourcesList && noSuchMethod(sc.raw(line, fieldError)) { // it has resources, and no list of them
+			return answer{text: appendResult(nil, c.raw, `{"resources":[`+string(s.statusEntry())+`]}`)}
+		}
 		return answer{}
 	}
 	switch {
