@@ -64,20 +64,29 @@ func openDir(parent *os.Root, name string, create bool) (*os.Root, error) {
 
 // makeDir makes a private folder, durably; an existing one is fine.
 func makeDir(parent *os.Root, name string) error {
-	err := parent.Mkdir(name, dirPrivate)
+	made, err := makeStage(parent, name)
+	if err != nil || !made {
+		return err
+	}
+	if err := syncDir(parent, "."); err != nil {
+		return fmt.Errorf("making %q: %w", filepath.Join(parent.Name(), name), atomicfile.Cause(err))
+	}
+	return nil
+}
+
+// makeStage makes a private folder whose name needs not outlive a crash: it is renamed into place, and its parent synced then.
+func makeStage(parent *os.Root, name string) (made bool, err error) {
+	err = parent.Mkdir(name, dirPrivate)
 	if errors.Is(err, fs.ErrExist) {
-		return nil
+		return false, nil
 	}
 	if err == nil {
 		err = parent.Chmod(name, dirPrivate) // a umask may have taken our own rights
 	}
-	if err == nil {
-		err = syncDir(parent, ".")
-	}
 	if err != nil {
-		return fmt.Errorf("making %q: %w", filepath.Join(parent.Name(), name), atomicfile.Cause(err))
+		return false, fmt.Errorf("making %q: %w", filepath.Join(parent.Name(), name), atomicfile.Cause(err))
 	}
-	return nil
+	return true, nil
 }
 
 // makeParents makes the folders above a file, from the top down, because a umask may

@@ -134,7 +134,8 @@ func (st *Stage) register(ctx context.Context) error {
 		}
 		defer parent.Close()
 		st.step("stage-folder")
-		return makeDir(parent, st.folder())
+		_, err = makeStage(parent, st.folder())
+		return err
 	})
 }
 

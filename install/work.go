@@ -78,10 +78,8 @@ func (st *Stage) buildWork() error {
 	if err := st.link(dir); err != nil {
 		return err
 	}
-	if _, err := st.carryFrom(dir, origin{ref: st.ref, shipped: st.files}); err != nil {
-		return err
-	}
-	return syncDirs(dir)
+	_, err = st.carryFrom(dir, origin{ref: st.ref, shipped: st.files})
+	return err // its folders are synced by Commit
 }
 
 // makeFolders makes the stage's folder below work/<name>, by which a sweep leaves the
@@ -93,7 +91,7 @@ func (st *Stage) makeFolders() error {
 	}
 	defer parent.Close()
 	st.step("work-folder")
-	if err := makeDir(parent, st.folder()); err != nil {
+	if _, err := makeStage(parent, st.folder()); err != nil {
 		return err
 	}
 	st.step("work-state")
@@ -139,7 +137,7 @@ func (st *Stage) Carry(from Ref, shipped []manifest.File) (left []string, err er
 		return left, fmt.Errorf("carrying over the files of %q %s: %w", from.Connector, from.Dir(), err)
 	}
 	st.from = append(st.from, o)
-	return left, syncDirs(dir)
+	return left, nil
 }
 
 // carryFrom brings the own files of a committed work folder of this activation, when

@@ -170,10 +170,12 @@ func (s *Store) remove(name string, keep []int64) error {
 	if err != nil {
 		return err
 	}
+	removed := false
 	for _, gen := range gens {
 		if slices.Contains(keep, gen) {
 			continue
 		}
+		removed = true
 		if err := os.Remove(s.path(vaultFile(name, gen))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return &Error{Kind: Unwritable, Op: "removing vault", What: vaultID(name, gen), Err: err}
 		}
@@ -181,7 +183,7 @@ func (s *Store) remove(name string, keep []int64) error {
 			delete(st.counters, vaultID(name, gen))
 		}
 	}
-	if st == nil {
+	if st == nil || !removed {
 		return nil
 	}
 	return s.saveState(st)
