@@ -158,7 +158,7 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 		if n := len(listed); n > 0 {
 			what = plural(n, "connector", "connectors") + " and everything else of this program"
 		}
-		question = fmt.Sprintf("Remove %s below %s?", what, form.Clean(act.Home))
+		question = fmt.Sprintf("Remove %s below %s?", what, form.Clean(a.short(act.Home)))
 	}
 	if o.purge && !o.yes && a.terminal() == nil {
 		return withHint(usagef("--purge removes everything of this program, and nobody can be asked"), "agree to it with --yes")
