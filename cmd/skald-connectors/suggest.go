@@ -32,7 +32,7 @@ func wrapArgs(c *cobra.Command) {
 func wrongArgs(cmd *cobra.Command, args []string) string {
 	_, wants, _ := strings.Cut(cmd.Use, " ")
 	switch {
-	case len(args) > 0 && len(near(cmd, args[0], nearCommand)) > 0:
+	case len(args) > 0 && (cmd.HasSubCommands() && wants == "" || len(near(cmd, args[0], nearCommand)) > 0):
 		return unknownCommand(cmd, args[0]).Error()
 	case wants == "":
 		wants = "no arguments"
