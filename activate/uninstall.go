@@ -176,8 +176,8 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 // places are the folders of the home in which single files are replaced.
 var places = [...]string{".", "activations", "calls", "checked", "keystore", "login", "mounts", "providers", "receipts", "state", "tools", "trust"}
 
-// sweepFiles removes folders and tool definitions that no record names, and what was being
-// written when its writer was killed.
+// sweepFiles removes folders, tool definitions and journals that no record names, and what
+// was being written when its writer was killed.
 func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
 	for _, place := range places {
 		atomicfile.SweepTemps(filepath.Join(a.Home, place))
@@ -200,7 +200,29 @@ func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
 		}
 		removed = append(removed, "tools/"+name+".json")
 	}
+	for _, name := range a.journalNames() {
+		if _, named := inUse[name]; !named && a.removeJournals(name) {
+			removed = append(removed, "the logs and receipts of "+name)
+		}
+	}
 	return removed, err
+}
+
+// journalNames are the activations of which sessions wrote something.
+func (a *Activator) journalNames() (names []string) {
+	for folder, end := range map[string]string{"logs": ".log", "calls": ".jsonl"} {
+		entries, err := os.ReadDir(filepath.Join(a.Home, folder))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if i := strings.LastIndex(e.Name(), end); i > 0 && manifest.ValidID(e.Name()[:i]) == nil {
+				names = append(names, e.Name()[:i])
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // sweepVaults removes the generations of vaults that no record names, and the key

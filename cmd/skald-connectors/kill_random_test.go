@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -77,6 +78,24 @@ func TestUnfinishedFilesGo(t *testing.T) {
 	for _, path := range left {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("left: %s", path)
+		}
+	}
+}
+
+// TestKilledUninstallLeavesNoLogs: what was called is private, also after an uninstall that was killed.
+func TestKilledUninstallLeavesNoLogs(t *testing.T) {
+	b := newBench(t)
+	b.must("install", "plain", "--as", "one.log", "--yes")
+	b.must("install", "plain", "--as", "two", "--yes")
+	for _, name := range []string{"one.log", "two"} {
+		b.must("call", name, "echo", `{"text":"on"}`)
+	}
+	b.kill("remove-logs", "uninstall", "one.log")
+	b.must("upgrade", "--all")
+	for _, folder := range []string{"logs", "calls"} {
+		left := entriesOf(t, filepath.Join(b.dir, "home", folder))
+		if len(left) == 0 || slices.ContainsFunc(left, func(e string) bool { return !strings.HasPrefix(e, "two.") }) {
+			t.Errorf("%s holds %v", folder, left)
 		}
 	}
 }
