@@ -79,17 +79,17 @@ func (m *matcher) find(text []byte) int {
 }
 
 // hits gives the matching lines, best first, then by id; at most limit when that is not 0. The text is cut into a part
-// for each processor.
+// for each processor; blocks that cannot have the words are passed over, where that is most of them.
 func (s *side) hits(m *matcher, limit int) ([]hit, error) {
-	bounds, err := s.parts(runtime.GOMAXPROCS(0))
+	parts, err := s.walks(m.words, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, err
 	}
-	found, errs := make([][]hit, len(bounds)-1), make([]error, len(bounds)-1)
+	found, errs := make([][]hit, len(parts)), make([]error, len(parts))
 	var wg sync.WaitGroup
-	for i := range found {
+	for i, walk := range parts {
 		wg.Go(func() {
-			errs[i] = s.chunks(bounds[i], bounds[i+1], func(off int64, lines []byte) {
+			errs[i] = walk(func(off int64, lines []byte) {
 				found[i] = m.scan(found[i], off, lines)
 				if limit > 0 && len(found[i]) > 4*limit+1000 {
 					found[i] = best(found[i], limit)
@@ -99,6 +99,31 @@ func (s *side) hits(m *matcher, limit int) ([]hit, error) {
 	}
 	wg.Wait()
 	return best(slices.Concat(found...), limit), errors.Join(errs...)
+}
+
+// A walk calls look with pieces of the text, each made of whole lines.
+type walk func(look func(off int64, lines []byte)) error
+
+// walks are at most n walks that together see all lines that may have the words.
+func (s *side) walks(words [][]byte, n int) (all []walk, err error) {
+	set, err := s.marked(words)
+	if err != nil {
+		return nil, err
+	}
+	if blocks := s.blocks(); set != nil && set.count() <= blocks/2 {
+		for i := range n {
+			all = append(all, func(look func(int64, []byte)) error { return s.linesOf(set, blocks*i/n, blocks*(i+1)/n, look) })
+		}
+		return all, nil
+	}
+	bounds, err := s.parts(n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range len(bounds) - 1 {
+		all = append(all, func(look func(int64, []byte)) error { return s.chunks(bounds[i], bounds[i+1], look) })
+	}
+	return all, nil
 }
 
 // best sorts hits and keeps the first limit.

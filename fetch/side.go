@@ -16,11 +16,12 @@ import (
 //	header   64 bytes: magic, digest of the index, its size, number of entries, length of the text, two checksums
 //	records  28 bytes an entry, sorted by folded id: place of its text, place and length of its bytes, their hash
 //	text     a line an entry, same order: folded id, name, tags, description, kind (see skim.go)
-//	table    a CRC-32C for each page of records and text
+//	marks    which blocks of the text may have a word (see marks.go)
+//	table    a CRC-32C for each page of records, text and marks
 //
 // Numbers are little-endian. A page that does not match its checksum makes the file damaged; it is then built again.
 const (
-	sideMagic  = "skaldix\x01"
+	sideMagic  = "skaldix\x02"
 	headerSize = 64
 	recordSize = 28
 	sumSize    = 16
@@ -54,14 +55,15 @@ type sideFile struct {
 func (s *sideFile) writeTo(w io.Writer) error {
 	var sums pageSums
 	out := bufio.NewWriterSize(&sums, copyBuffer)
-	s.data(out)
+	marks := s.marks()
+	s.data(out, marks)
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	table := sums.end()
 	out.Reset(w) // which keeps its first error for Flush
 	out.Write(s.header(table))
-	s.data(out)
+	s.data(out, marks)
 	out.Write(table)
 	return out.Flush()
 }
@@ -86,8 +88,8 @@ func (s *sideFile) textLen() (n int) {
 	return n
 }
 
-// data writes records and text.
-func (s *sideFile) data(out *bufio.Writer) {
+// data writes records, text and marks.
+func (s *sideFile) data(out *bufio.Writer, marks []byte) {
 	at := 0
 	for i := range s.rows {
 		r := &s.rows[i]
@@ -100,6 +102,7 @@ func (s *sideFile) data(out *bufio.Writer) {
 	for i := range s.rows {
 		out.Write(s.rows[i].text)
 	}
+	out.Write(marks)
 }
 
 func (s *sideFile) header(table []byte) []byte {

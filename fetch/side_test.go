@@ -175,7 +175,7 @@ func reseal(b []byte) {
 		return
 	}
 	le := binary.LittleEndian
-	data := int64(le.Uint32(b[48:]))*recordSize + int64(le.Uint32(b[52:]))
+	data := int64(le.Uint32(b[48:]))*recordSize + int64(le.Uint32(b[52:])) + markRows*markWidth(int64(le.Uint32(b[52:])))
 	pages := (data + pageSize - 1) / pageSize
 	if int64(len(b)) != headerSize+data+4*pages {
 		return
@@ -189,15 +189,24 @@ func reseal(b []byte) {
 }
 
 func FuzzSideFile(f *testing.F) {
-	body := syntheticIndex(40)
-	good := built(f, body)
-	f.Add(0, []byte{}, false)
-	f.Add(headerSize+recordSize+4, []byte{9, 9}, true)
-	f.Add(headerSize, []byte{0, 0, 0, 0, 1, 0, 0, 0, 255, 255, 255, 255}, true)
-	f.Add(48, []byte{255, 255, 255, 255}, true)
-	f.Add(headerSize+40*recordSize+3, []byte{fieldSep, lineEnd, fieldSep}, true)
-	f.Add(40, []byte{1, 2, 3, 4, 5, 6, 7, 8}, true)
-	f.Fuzz(func(t *testing.T, at int, patch []byte, seal bool) {
+	const marked = 2500 // entries, of which the text is long enough for marks
+	small, large := syntheticIndex(40), syntheticIndex(marked)
+	goodSmall, goodLarge := built(f, small), built(f, large)
+	f.Add(0, []byte{}, false, false)
+	f.Add(headerSize+recordSize+4, []byte{9, 9}, true, false)
+	f.Add(headerSize, []byte{0, 0, 0, 0, 1, 0, 0, 0, 255, 255, 255, 255}, true, false)
+	f.Add(48, []byte{255, 255, 255, 255}, true, false)
+	f.Add(headerSize+40*recordSize+3, []byte{fieldSep, lineEnd, fieldSep}, true, false)
+	f.Add(40, []byte{1, 2, 3, 4, 5, 6, 7, 8}, true, false)
+	f.Add(headerSize+marked*recordSize+pageSize, bytes.Repeat([]byte{lineEnd}, 2*pageSize), true, true)
+	f.Add(headerSize+marked*recordSize+pageSize, bytes.Repeat([]byte{'x'}, 2*pageSize), true, true)
+	f.Add(headerSize+marked*recordSize+pageSize, bytes.Repeat([]byte{'x'}, 300*pageSize), true, true)
+	f.Add(len(goodLarge)-20000, bytes.Repeat([]byte{255}, 9000), true, true)
+	f.Fuzz(func(t *testing.T, at int, patch []byte, seal, big bool) {
+		body, good := small, goodSmall
+		if big {
+			body, good = large, goodLarge
+		}
 		bad := slices.Clone(good)
 		if at >= 0 && at < len(bad) {
 			copy(bad[at:], patch)
@@ -220,6 +229,7 @@ func FuzzSideFile(f *testing.F) {
 			}
 		}
 		_, _ = ix.Search(Query{Words: []string{"mail"}})
+		_, _ = ix.Search(Query{Words: []string{"connector-0000", "39"}})
 		_, _ = ix.Search(Query{Tag: "mcp", Limit: 3})
 		_, _ = ix.Versions([]string{syntheticID(3)})
 	})

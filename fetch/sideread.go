@@ -41,10 +41,12 @@ func openSide(r io.ReaderAt, size int64) (*side, error) {
 	return s, nil
 }
 
-// data is the length of records and text.
-func (s *side) data() int64 { return int64(s.count)*recordSize + s.textLen }
+// data is the length of records, text and marks.
+func (s *side) data() int64 {
+	return int64(s.count)*recordSize + s.textLen + markRows*markWidth(s.textLen)
+}
 
-// read gives n bytes of records and text, using buf when it is large enough.
+// read gives n bytes of records, text and marks, using buf when it is large enough.
 func (s *side) read(buf []byte, off, n int64) ([]byte, error) {
 	if off < 0 || n < 0 || off+n > s.data() {
 		return nil, errDamaged
