@@ -1,8 +1,11 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,4 +164,35 @@ func noError(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// FuzzVouchers: whatever stands in the file, a bundle gets the document that is believed and what leads to it, or nothing.
+func FuzzVouchers(f *testing.F) {
+	p := rotated()
+	now := p.files["keys/3.json"]
+	good := vouchers{Format: vouchersFormat, Documents: map[int64]voucher{}}
+	for n := int64(1); n <= 3; n++ {
+		name := fmt.Sprintf("keys/%d.json", n)
+		good.Documents[n] = voucher{p.files[name], p.files[name+".minisig"]}
+	}
+	data, err := json.Marshal(good)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(bytes.Replace(data, []byte(`"2"`), []byte(`"1"`), 1))
+	f.Add([]byte(`{"format": 1, "documents": {"3": null}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		noError(t, os.MkdirAll(filepath.Join(dir, indexDir), 0o700))
+		s := newStore(&cacheDir{path: dir}, "x", nil)
+		noError(t, os.WriteFile(filepath.Join(dir, indexDir, s.vouchersFile()), data, 0o600))
+		kept, _ := s.vouchers()
+		list := chain(now, func(n int64) (voucher, bool) { v, ok := kept.Documents[n]; return v, ok })
+		for i, v := range list {
+			if want := good.Documents[int64(3-i)].Document; !bytes.Equal(v.Document, want) {
+				t.Errorf("document %d is %q", 3-i, v.Document)
+			}
+		}
+	})
 }

@@ -38,7 +38,7 @@ func furnished(t *testing.T) (*bench, *liar) {
 	b.must("upgrade", "mail", "--yes")
 	b.must("call", "mail", "echo", `{"text":"x"}`)
 	b.must("call", "plain", "echo", `{"text":"x"}`)
-	writeFile(t, filepath.Join(home, "calls", "plain.jsonl.held"), `{"format":1,"version":"x","held":{}}`)
+	writeFile(t, filepath.Join(home, "calls", "mail.jsonl.held"), `{"format":1,"version":"x","held":{}}`)
 	return b, l
 }
 
@@ -55,7 +55,7 @@ func TestStateOfANewerProgram(t *testing.T) {
 	}{
 		{file: "activations/mail.json"}, {file: "tools/mail.json"}, {file: "receipts/mail.json"}, {file: "keystore/keystore.json"}, {file: "providers/google.json"},
 		{file: "cache/index/*.json"}, {file: "cache/index/*.keys", quiet: true}, {file: "trust/*.json"}, {file: "marketplaces.json"}, {file: "settings.json"},
-		{file: "mounts/*.json", quiet: true}, {file: "calls/plain.jsonl.held", quiet: true},
+		{file: "mounts/*.json", quiet: true}, {file: "calls/mail.jsonl.held", quiet: true},
 	} {
 		t.Run(row.file, func(t *testing.T) {
 			t.Parallel()
@@ -72,10 +72,10 @@ func TestStateOfANewerProgram(t *testing.T) {
 			if err := os.WriteFile(found[0], newer, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			said := ""
+			said, backup := "", b.backups()
 			for _, args := range [][]string{
-				{"search", "plain"}, {"verify", "mail"}, {"call", "plain", "echo", "{}"}, {"tools", "mail", "--accept"},
-				{"configure", "mail", "--set", "MAIL_PORT=143"}, {"secrets", "put", "mail", "MAIL_PASSWORD", "--file", filepath.Join(b.dir, "pw")},
+				{"search", "plain"}, {"verify", "mail"}, {"tools", "mail", "--accept"},
+				{"configure", "mail", "--set", "MAIL_HOST=changed"}, {"call", "mail", "echo", "{}"}, {"secrets", "put", "mail", "MAIL_PASSWORD", "--file", filepath.Join(b.dir, "pw")},
 				{"auth", "provider", "list"}, {"auth", "provider", "add", "google", "--client-id", "them", "--secret-file", filepath.Join(b.dir, "pw")},
 				{"mount", "plain", "--client", "cursor"}, {"unmount", "plain", "--client", "cursor"}, {"marketplace", "list"}, {"marketplace", "add", filepath.Join(b.dir, "market"), "--name", "more"},
 				{"install", "plain", "--as", "more", "--yes"}, {"upgrade", "--all", "--yes"}, {"rollback", "mail"}, {"uninstall", "more"}, {"doctor", "--fix"},
@@ -91,9 +91,26 @@ func TestStateOfANewerProgram(t *testing.T) {
 					t.Fatalf("%q changed it: %v\n%s\nto\n%s", args, err, newer, now)
 				}
 			}
+			if row.file == "mounts/*.json" && b.backups() != backup {
+				t.Error("the bytes from before are not what they were")
+			}
 			if (said == "") != row.quiet {
 				t.Errorf("refused by\n%s", said)
 			}
 		})
 	}
+}
+
+// backups is what the notes of clients keep of their files.
+func (b *bench) backups() string {
+	b.t.Helper()
+	var all strings.Builder
+	found, err := filepath.Glob(filepath.Join(b.dir, "home", "mounts", "*.backup"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, f := range found {
+		all.Write(readFile(b.t, f))
+	}
+	return all.String()
 }
