@@ -1,8 +1,8 @@
-// Package qrcode makes the modules of a QR code (ISO/IEC 18004) from text, and reads the text of a code out of an
-// image.
+// Package qrcode makes the modules of a QR code (ISO/IEC 18004) from text, and reads the code of an image.
 //
-// Both ends are libraries; this package bounds what they are given, and answers for what they do with it: an image
-// from a connector is hostile input. It never writes a file and never draws: what a module looks like is the caller's.
+// What the standard says of codes is a library's; what is ours is to find the modules in an image that a program drew:
+// the libraries that read photos fill their tables at every start of a process, which takes as long as all else does.
+// An image from a connector is hostile input. It never writes a file and never draws: what a module looks like is the caller's.
 package qrcode
 
 import (
@@ -14,8 +14,6 @@ import (
 	_ "image/jpeg" // the same
 	_ "image/png"  // the same
 
-	"github.com/makiuchi-d/gozxing"
-	zxing "github.com/makiuchi-d/gozxing/qrcode"
 	"rsc.io/qr"
 )
 
@@ -47,17 +45,19 @@ func Encode(text string) (*Code, error) {
 	return &Code{text: text, code: code}, nil
 }
 
-// Read reads the one code of an image (PNG, JPEG or GIF, at most 1 MiB and 2048 pixels a side) and makes it anew.
+// Read reads the one code of an image (PNG, JPEG or GIF, at most 1 MiB and 2048 pixels a side), drawn by a program and
+// not photographed, and makes it anew from its text: with less correction it is smaller. Where its text cannot be read,
+// such as under a logo, the code is as it was drawn.
 func Read(data []byte) (*Code, error) {
 	img, err := decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading the image of a QR code: %w", err)
 	}
-	text, err := scan(img)
+	c, err := scan(img)
 	if err != nil {
 		return nil, fmt.Errorf("reading the image of a QR code: %w", err)
 	}
-	return Encode(text)
+	return c, nil
 }
 
 func decode(data []byte) (image.Image, error) {
@@ -79,28 +79,7 @@ func decode(data []byte) (image.Image, error) {
 }
 
 // scan finds the code in an image. A library that breaks on what it was given has found none.
-func scan(img image.Image) (text string, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("no code was found in it")
-		}
-	}()
-	bits, err := gozxing.NewBinaryBitmapFromImage(img)
-	if err != nil {
-		return "", errors.New("no code was found in it")
-	}
-	for _, hints := range []map[gozxing.DecodeHintType]any{
-		{gozxing.DecodeHintType_PURE_BARCODE: true, gozxing.DecodeHintType_CHARACTER_SET: "UTF-8"},
-		{gozxing.DecodeHintType_TRY_HARDER: true, gozxing.DecodeHintType_CHARACTER_SET: "UTF-8"},
-	} {
-		if found, err := zxing.NewQRCodeReader().Decode(bits, hints); err == nil {
-			return found.GetText(), nil
-		}
-	}
-	return "", errors.New("no code was found in it")
-}
-
-// Text is what the code says.
+// Text is what the code says; "" for one whose text cannot be read.
 func (c *Code) Text() string { return c.text }
 
 // Size is the number of modules of a side, 21 to 177.
