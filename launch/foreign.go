@@ -42,11 +42,11 @@ var diagnosis = [foreigns]string{
 // foreignSeen counts what was kept from the client.
 type foreignSeen [foreigns]int
 
-// classify tells what kind of foreign text a line is.
-func (s *scanner) classify(line []byte) foreign {
+// classify tells what kind of foreign text a line is; whole: it did not end in the middle.
+func (s *scanner) classify(line []byte, whole bool) foreign {
 	text := bytes.TrimSpace(line)
 	switch {
-	case !bytes.HasSuffix(line, []byte{'\n'}) && bytes.HasPrefix(text, []byte("{")) && s.state != lexEnd:
+	case !whole && bytes.HasPrefix(text, []byte("{")) && s.state != lexEnd:
 		return foreignCut
 	case s.repeated || s.twin:
 		return foreignRepeat

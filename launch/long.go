@@ -24,10 +24,18 @@ func (s *Session) longLine(t *turn, l *link, in *lines) ([]byte, error) {
 	return nil, s.stream(t, l, in)
 }
 
-// skipForeign reads past a long line that is no message.
+// skipForeign reads past a long line that is no message. What it is stands in what is
+// at hand of it, and so does the request that it was meant to answer.
 func (s *Session) skipForeign(t *turn, l *link, in *lines) error {
-	head := append([]byte(nil), t.line[:noteLimit]...)
+	s.mu.Lock()
+	if s.link == l { // else it was parked meanwhile
+		t.link = l
+		t.unreadable(l, true)
+	}
+	s.mu.Unlock()
+	t.carryOut()
 	size := len(in.rest())
+	t.begin(nil)
 	in.start = in.end
 	for {
 		part, last, err := in.chunk()
@@ -35,11 +43,6 @@ func (s *Session) skipForeign(t *turn, l *link, in *lines) error {
 			return errLong
 		}
 		if last || err != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			t.line = head
-			t.scanner.envelope.at[fieldID] = place{} // the head has been cut
-			t.unreadable(l)
 			return err
 		}
 	}

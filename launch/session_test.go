@@ -142,33 +142,6 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-func TestTooLong(t *testing.T) {
-	if raced {
-		t.Skip("messages of 64 MiB; the run without the race detector has them")
-	}
-	for _, head := range []string{`noise `, `{"jsonrpc":"2.0","method":"m","params":"`, `{"params":"`} {
-		synctest.Test(t, func(t *testing.T) {
-			b := begin(t, options(), false)
-			b.send(`{"jsonrpc":"2.0","id":7,"method":"x"}`)
-			first := b.serve(`{"jsonrpc":"2.0","method":"first"}`)
-			io.WriteString(b.up.out, head)
-			for range lineLimit/heldLimit + 1 {
-				io.WriteString(b.up.out, strings.Repeat("a", heldLimit))
-				synctest.Wait()
-			}
-			end := <-b.done
-			got := linesOf(b.out.taken())
-			if first == "" || end.Cause != LineTooLong || end.Detail != "the connector wrote a line of more than 64 MiB" || !b.up.stopped {
-				t.Errorf("%s: %v", head, end)
-			}
-			if last := got[len(got)-1]; !strings.Contains(last, `"id":7,"error"`) {
-				t.Errorf("%s: the request got %.100q", head, last)
-			}
-			b.client.Close()
-		})
-	}
-}
-
 // TestWithheldAtEveryOffset moves a value through a line, in several encodings, with
 // the line held and streamed.
 func TestWithheldAtEveryOffset(t *testing.T) {
@@ -203,30 +176,6 @@ func TestWithheldAtEveryOffset(t *testing.T) {
 				b.end()
 			})
 		}
-	}
-}
-
-// TestStreamsAreCut holds that a long line whose end makes it another message
-// is taken for no message at all.
-func TestStreamsAreCut(t *testing.T) {
-	for _, tail := range []string{`","id":2}`, `","Method":"x"}`, "\x01\"}", `"]`, `"`, `"} x`} {
-		synctest.Test(t, func(t *testing.T) {
-			b := begin(t, options(), false)
-			b.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`)
-			io.WriteString(b.up.out, `{"jsonrpc":"2.0","id":1,"result":"`+strings.Repeat("y", 2*heldLimit))
-			synctest.Wait()
-			io.WriteString(b.up.out, tail+"\n")
-			synctest.Wait()
-			got := linesOf(b.out.taken())
-			var s scanner
-			if len(got) != 2 || s.scan([]byte(got[0])) || !strings.HasPrefix(got[1], `{"jsonrpc":"2.0","id":1,"error":{"code":-32603`) {
-				t.Errorf("%q: %d lines, the last %.100q", tail, len(got), got[len(got)-1])
-			}
-			if log := b.logged(); !strings.Contains(log, `"outcome":"error"`) {
-				t.Errorf("log %q", log)
-			}
-			b.end()
-		})
 	}
 }
 

@@ -30,9 +30,12 @@ func (s *Session) pumpUpstream(l *link) {
 		line, err := in.next(heldLimit)
 		if err == errLong && line == nil {
 			line, err = s.longLine(t, l, in)
+			if line == nil { // what was decided about it, also when nothing follows
+				t.carryOut()
+				t.begin(nil)
+			}
 			if line == nil && err == nil {
 				in.given, t.fed = 0, 0
-				t.carryOut()
 				continue
 			}
 			fresh = true
@@ -155,7 +158,7 @@ func (t *turn) fromUpstream(l *link, line []byte, dirty bool) {
 	t.link = l
 	switch {
 	case !valid || !t.isMessage():
-		t.unreadable(l)
+		t.unreadable(l, bytes.HasSuffix(line, []byte{'\n'}))
 	case t.scanner.shape() == reply:
 		t.reply(l, names)
 	case names != nil:
@@ -223,10 +226,10 @@ func (t *turn) replied(c *call) {
 }
 
 // unreadable keeps a line from the client. When it was meant as an answer, the
-// request is answered in its place.
-func (t *turn) unreadable(l *link) {
+// request is answered in its place. whole: it did not end in the middle.
+func (t *turn) unreadable(l *link, whole bool) {
 	sc := &t.scanner
-	t.s.notes.report(l.redact, l, sc.classify(t.line), t.line)
+	t.s.notes.report(l.redact, l, sc.classify(t.line, whole), t.line)
 	if sc.shape() != reply || sc.doubt || string(sc.raw(t.line, fieldJSONRPC)) != `"2.0"` {
 		return
 	}
