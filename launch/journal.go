@@ -24,6 +24,7 @@ type Journal struct {
 
 	mu   sync.Mutex
 	file *os.File
+	torn bool // the last line has no end: the disk was full, or the power went
 }
 
 // OpenJournal opens or creates a journal whose file holds about limit bytes. Its
@@ -45,7 +46,7 @@ func (j *Journal) open() error {
 	case !info.Mode().IsRegular():
 		return errors.New("it is a link or another special file")
 	}
-	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -53,6 +54,11 @@ func (j *Journal) open() error {
 		_ = j.file.Close() // nothing is buffered
 	}
 	j.file = f
+	end := []byte{'\n'}
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		_, _ = f.ReadAt(end, info.Size()-1)
+	}
+	j.torn = end[0] != '\n'
 	return nil
 }
 
@@ -63,7 +69,14 @@ func (j *Journal) Write(lines []byte) (int, error) {
 	if err := j.follow(int64(len(lines))); err != nil {
 		return 0, fmt.Errorf("writing journal %q: %w", j.path, err)
 	}
-	return j.file.Write(lines)
+	if j.torn {
+		lines = append([]byte{'\n'}, lines...)
+	}
+	n, err := j.file.Write(lines)
+	if n > 0 {
+		j.torn = lines[n-1] != '\n'
+	}
+	return n, err
 }
 
 // Close closes the file.

@@ -64,3 +64,25 @@ func TestJournalRefusesWhatIsNoFile(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// TestJournalAfterATornLine holds that a line that a full disk or a power cut left without its
+// end takes no other with it.
+func TestJournalAfterATornLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	if err := os.WriteFile(path, []byte("one\ntw"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, err := OpenJournal(path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for _, line := range []string{"three\n", "four\n"} {
+		if _, err := j.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); string(got) != "one\ntw\nthree\nfour\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -8,8 +8,14 @@ import (
 // longLine deals with a line of the upstream that is longer than what is held:
 // when its head says enough, it streams; else it is held to its end. It gives the
 // line when it was held, no line and no error when it was dealt with.
-func (s *Session) longLine(t *turn, l *link, in *lines) ([]byte, error) {
+func (s *Session) longLine(t *turn, l *link, in *lines) (line []byte, err error) {
 	t.begin(in.rest())
+	defer func() {
+		if line == nil { // what was decided about it, also when nothing follows
+			t.carryOut()
+			t.begin(nil)
+		}
+	}()
 	sc := &t.scanner
 	if t.fed == 0 {
 		sc.reset()

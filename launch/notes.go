@@ -28,6 +28,7 @@ const (
 // sink writes lines in the background, and never makes anyone wait.
 type sink struct {
 	w     io.Writer
+	left  string // the line that says how many are not there
 	timer *time.Timer
 
 	mu      sync.Mutex
@@ -41,11 +42,17 @@ type sink struct {
 	writing chan struct{} // one at a time
 }
 
-func newSink(w io.Writer) *sink {
+// The lines that stand for those that a log or the file of receipts did not take.
+const (
+	leftOfLog      = prefix + "%d lines were left out here: this log was not read\n"
+	leftOfReceipts = `{"left_out":%d}` + "\n"
+)
+
+func newSink(w io.Writer, left string) *sink {
 	if w == nil {
 		return nil
 	}
-	k := &sink{w: w, taken: make(chan struct{}, 1), writing: make(chan struct{}, 1)}
+	k := &sink{w: w, left: left, taken: make(chan struct{}, 1), writing: make(chan struct{}, 1)}
 	k.timer = time.AfterFunc(time.Hour, k.flush)
 	k.timer.Stop()
 	return k
@@ -85,9 +92,9 @@ func (k *sink) flush() {
 		k.mu.Lock()
 		k.spare, k.deaf = lines[:0], false
 		if err != nil {
-			k.dropped += dropped + 1
+			k.dropped += dropped + bytes.Count(lines, []byte{'\n'})
 		} else if dropped > 0 {
-			k.pending = fmt.Appendf(k.pending, "%s%d lines were left out here: this log was not read\n", prefix, dropped)
+			k.pending = fmt.Appendf(k.pending, k.left, dropped)
 		}
 		k.mu.Unlock()
 		select {
@@ -126,7 +133,7 @@ type notes struct {
 }
 
 func newNotes(o Options) *notes {
-	return &notes{log: newSink(o.Log), receipts: newSink(o.Receipts), clean: o.Clean, tag: o.Clean(o.Connector) + ": "}
+	return &notes{log: newSink(o.Log, leftOfLog), receipts: newSink(o.Receipts, leftOfReceipts), clean: o.Clean, tag: o.Clean(o.Connector) + ": "}
 }
 
 func (n *notes) close() {

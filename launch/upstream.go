@@ -30,10 +30,6 @@ func (s *Session) pumpUpstream(l *link) {
 		line, err := in.next(heldLimit)
 		if err == errLong && line == nil {
 			line, err = s.longLine(t, l, in)
-			if line == nil { // what was decided about it, also when nothing follows
-				t.carryOut()
-				t.begin(nil)
-			}
 			if line == nil && err == nil {
 				in.given, t.fed = 0, 0
 				continue
