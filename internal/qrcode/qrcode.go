@@ -22,6 +22,9 @@ const (
 	imageLimit = 1 << 20
 	// sideLimit bounds the sides of an image in pixels, so that some bytes cannot unpack to gigabytes.
 	sideLimit = 2048
+	// scansLimit bounds the passes over a JPEG: each costs the decoder a walk over the whole picture, and takes 20 bytes.
+	// Encoders make one, or some ten where the picture is to appear by degrees.
+	scansLimit = 32
 	// pngScale is the pixels of one module in PNG; a phone reads that from any screen.
 	pngScale = 8
 )
@@ -64,12 +67,15 @@ func decode(data []byte) (image.Image, error) {
 	if len(data) > imageLimit {
 		return nil, fmt.Errorf("it has more than %d bytes", imageLimit)
 	}
-	head, _, err := image.DecodeConfig(bytes.NewReader(data))
+	head, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return nil, errors.New("it is no PNG, JPEG or GIF")
 	}
 	if head.Width > sideLimit || head.Height > sideLimit {
 		return nil, fmt.Errorf("it has %d by %d pixels", head.Width, head.Height)
+	}
+	if format == "jpeg" && bytes.Count(data, []byte("\xff\xda")) > scansLimit { // the mark of a pass, which its data cannot hold
+		return nil, errors.New("it is drawn in too many passes")
 	}
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -78,7 +84,6 @@ func decode(data []byte) (image.Image, error) {
 	return img, nil
 }
 
-// scan finds the code in an image. A library that breaks on what it was given has found none.
 // Text is what the code says; "" for one whose text cannot be read.
 func (c *Code) Text() string { return c.text }
 

@@ -135,7 +135,9 @@ func scan(img image.Image) (*Code, error) {
 			continue
 		}
 		if text, ok := textOf(c, plan); ok {
-			return Encode(text)
+			if again, err := Encode(text); err == nil { // several segments can hold more than the one that we make
+				return again, nil
+			}
 		}
 		return &Code{code: c}, nil
 	}

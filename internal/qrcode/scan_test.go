@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"image"
 	"image/color"
+	"image/jpeg"
 	"image/png"
 	"strings"
 	"testing"
@@ -117,6 +118,56 @@ func TestUnderALogo(t *testing.T) {
 	}
 	if got := readByOthers(t, c.PNG()); got != "https://example.org/pair?x=1" {
 		t.Errorf("drawn anew it says %q", got)
+	}
+}
+
+// passes is a JPEG of 2048 by 2048 pixels that is refined n times, in 19 bytes each.
+func passes(n int) []byte {
+	var b bytes.Buffer
+	b.WriteString("\xff\xd8\xff\xdb\x00\x43\x00" + strings.Repeat("\x01", 64))
+	b.WriteString("\xff\xc2\x00\x0b\x08\x08\x00\x08\x00\x01\x01\x11\x00")
+	b.WriteString("\xff\xc4\x00\x14\x10\x01" + strings.Repeat("\x00", 15) + "\xe0") // the one code: some 32767 blocks stay as they are
+	for range n {
+		b.WriteString("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x10\x7f\xfe\xff\x00\xfd\xff\x00\xff\x00")
+	}
+	b.WriteString("\xff\xd9")
+	return b.Bytes()
+}
+
+// TestAPictureOfManyPasses: a megabyte of them would keep the decoder busy for ten minutes.
+func TestAPictureOfManyPasses(t *testing.T) {
+	if _, err := Read(passes(scansLimit + 1)); err == nil || !strings.Contains(err.Error(), "too many passes") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Read(passes(2)); err == nil || strings.Contains(err.Error(), "passes") {
+		t.Errorf("two passes: %v", err)
+	}
+	var b bytes.Buffer
+	code, err := qr.Encode(linkText, qr.L)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := jpeg.Encode(&b, drawn(code, 6, 4, color.Black, color.White), nil); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Read(b.Bytes()); err != nil || c.Text() != linkText {
+		t.Errorf("one pass: %v", err)
+	}
+}
+
+// TestMoreThanOneSegmentHolds: a text of digits and some letters that fits only as it was written stays as it was drawn.
+func TestMoreThanOneSegmentHolds(t *testing.T) {
+	plan, err := coding.NewPlan(coding.MaxVersion, coding.L, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := plan.Encode(coding.String("pair:"), coding.Num(strings.Repeat("7", 6000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	img := drawn(&qr.Code{Bitmap: made.Bitmap, Size: made.Size, Stride: made.Stride}, 3, 4, color.Black, color.White)
+	if c, err := Read(asPNG(t, img)); err != nil || c.Size() != made.Size {
+		t.Errorf("%v, %v", c, err)
 	}
 }
 
