@@ -192,7 +192,10 @@ func (ix *Index) mending(do func(*side) error) error {
 	if _, err := ix.build(); err != nil {
 		return ix.damaged(err)
 	}
-	return do(ix.current())
+	if err = do(ix.current()); errors.Is(err, errDamaged) {
+		return ix.damaged(err)
+	}
+	return err
 }
 
 // build makes the side file anew from the index's bytes, which must match their digest, and uses it.

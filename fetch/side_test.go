@@ -71,6 +71,33 @@ func TestEveryEntryIsFound(t *testing.T) {
 	}
 }
 
+// TestIDsThatGrow: ids as long as they get in the text, many of them, so that each search for another id meets one.
+func TestIDsThatGrow(t *testing.T) {
+	for name, id := range map[string]string{
+		"no UTF-8":        strings.Repeat("\xff", 2*keyLimit),
+		"longer in small": strings.Repeat("Ⱥ", keyLimit),
+		"halves":          strings.Repeat(`\ud800`, 2*keyLimit),
+	} {
+		bad := strings.Repeat(`{"id": "`+id+`", "name": "other", "user_description": "`+id+`"}, `, 40)
+		body := []byte(`{"connectors": [` + bad + `{"id": "plain", "name": "other"}, ` + strings.TrimSuffix(bad, ", ") + `]}`)
+		ix, err := indexIn(t, body, built(t, body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var broken *BrokenError // it pins nothing
+		if _, err := ix.Lookup("plain"); err != nil && !errors.As(err, &broken) {
+			t.Errorf("%s: plain: %v", name, err)
+		}
+		var missing *NotFoundError
+		if _, err := ix.Lookup("zzz"); !errors.As(err, &missing) {
+			t.Errorf("%s: zzz: %v", name, err)
+		}
+		if found, err := ix.Search(Query{Words: []string{"other"}}); err != nil || len(found) != 81 {
+			t.Errorf("%s: %d found, %v", name, len(found), err)
+		}
+	}
+}
+
 func TestSideBuildIsTheSameEachTime(t *testing.T) {
 	body := syntheticIndex(700)
 	if !bytes.Equal(built(t, body), built(t, body)) {
@@ -246,6 +273,7 @@ func FuzzBuildSide(f *testing.F) {
 	f.Add([]byte(`{"connectors": [{"id": "a"}, {"id": "A"}, 3, [}`))
 	f.Add([]byte(`{"connectors": [{"id" "a", "name": "\ud800"}, {"x": {"id": "b"}}]}`))
 	f.Add(syntheticIndex(3))
+	f.Add([]byte(`{"connectors": [{"id": "` + strings.Repeat("\xff", 2*keyLimit) + `"}, {"id": "a"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b, _, err := buildSideOf(body, false)
 		if err != nil {

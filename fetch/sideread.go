@@ -105,7 +105,7 @@ func (s *side) key(buf []byte, i int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Folding may lengthen a letter, so a key of keyLimit bytes can grow a little.
+	// A key is cut behind the letter that reaches keyLimit.
 	b, err := s.read(buf, int64(s.count)*recordSize+p.textOff, min(p.textLen, 2*keyLimit))
 	if err != nil {
 		return nil, err

@@ -237,7 +237,8 @@ func appendItems(dst, raw []byte) []byte {
 	return dst
 }
 
-// appendFolded appends at most limit bytes of a raw JSON string in lower case, control characters made spaces.
+// appendFolded appends a raw JSON string in lower case, control characters made spaces, cut behind the letter that reaches limit
+// bytes. What is no UTF-8 grows to three bytes each.
 func appendFolded(dst, raw []byte, limit int) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
 		return dst
@@ -246,7 +247,8 @@ func appendFolded(dst, raw []byte, limit int) []byte {
 	if bytes.IndexByte(body, '\\') >= 0 {
 		body = []byte(decode(raw))
 	}
-	for i := 0; i < len(body) && i < limit; {
+	start := len(dst)
+	for i := 0; i < len(body) && len(dst)-start < limit; {
 		c := body[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRune(body[i:])
