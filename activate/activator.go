@@ -199,7 +199,7 @@ type trial struct {
 	before      login.Credential   // what a new sign-in follows
 	prepared    bool               // the key store was made ready for a sign-in
 	held        bool               // the lock of the sign-in is held
-	signedOut   bool               // what it was signed in with is revoked already
+	signedOut   bool               // whoever works on it gives back what it was signed in with; commit does not
 }
 
 // base is the environment before the manifest's own part. The connector's home

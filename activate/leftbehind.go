@@ -17,7 +17,7 @@ func samePlace(x, y login.Credential) bool {
 	return x.TokenURL == y.TokenURL && (x.ClientID == y.ClientID || x.Resource != "" && x.Resource == y.Resource)
 }
 
-// signInOf loads the credential of a record, without its values being used; ok is false where there is none, or it cannot be read.
+// signInOf loads the credential of a record; ok is false where there is none, and where it cannot be read, which is said.
 func (a *Activator) signInOf(ctx context.Context, rec *record.Record) (cred login.Credential, ok bool) {
 	if rec == nil || rec.Vault == 0 || !SignsIn(rec) {
 		return cred, false

@@ -24,7 +24,7 @@ const (
 	owedFor  = "activation" // the handle that holds the activation's name
 	owedRoom = "room"       // the handle of a vault that keeps room for a sign-in
 	// owedLongest is the longest activation's name that a vault's has room for.
-	owedLongest = 58
+	owedLongest = 64 - len(owedPrefix)
 	// roomBytes is what most sign-ins take.
 	roomBytes = 4 << 10
 )
@@ -144,20 +144,28 @@ func (a *Activator) mayBeShared(ctx context.Context, name string, cred login.Cre
 	return shared, inForce
 }
 
-// payAllOwed is payOwed for every activation that nobody works on.
+// payAllOwed is payOwed for every activation that nobody works on. A damaged vault does not keep it from the others.
 func (a *Activator) payAllOwed(ctx context.Context) error {
 	vaults, err := a.Keys.Names()
 	if err != nil {
 		return err
 	}
+	var damaged error
 	paid := false
 	for _, vault := range vaults {
 		if !strings.HasPrefix(vault, owedPrefix) {
 			continue
 		}
 		name, err := a.owedName(ctx, vault)
+		if bad, ok := errors.AsType[*keystore.Error](err); ok && bad.Kind == keystore.Damaged {
+			damaged = errors.Join(damaged, err)
+			continue
+		}
 		if err != nil {
-			return err
+			return errors.Join(damaged, err)
+		}
+		if name == "" {
+			continue
 		}
 		unlock, free := a.tryName(name)
 		if !free {
@@ -168,11 +176,12 @@ func (a *Activator) payAllOwed(ctx context.Context) error {
 		paid = true
 	}
 	if !paid {
-		return nil
+		return damaged
 	}
-	return a.Keys.Forget(ctx)
+	return errors.Join(damaged, a.Keys.Forget(ctx))
 }
 
+// owedName is the activation that a vault is owed for; "" = it was settled meanwhile, or is no such vault.
 func (a *Activator) owedName(ctx context.Context, vault string) (string, error) {
 	gens, err := a.Keys.Generations(vault)
 	if err != nil || len(gens) == 0 {

@@ -210,8 +210,10 @@ func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
 
 // journalNames are the activations of which sessions wrote something.
 func (a *Activator) journalNames() (names []string) {
-	for folder, end := range map[string]string{"logs": ".log", "calls": ".jsonl"} {
-		entries, err := os.ReadDir(filepath.Join(a.Home, folder))
+	log, calls := a.JournalPaths("")
+	for _, path := range []string{log, calls} {
+		end := filepath.Ext(path)
+		entries, err := os.ReadDir(filepath.Dir(path))
 		if err != nil {
 			continue
 		}
