@@ -104,10 +104,10 @@ func pinnedKeys(o Options) (*trust.Keys, error) {
 }
 
 // here names the marketplace in a refusal.
-func (g *guard) here(err error) error {
+func (m *Marketplace) here(err error) error {
 	var refused *trust.Error
 	if errors.As(err, &refused) && refused.Origin == "" {
-		refused.Origin = g.m.Location()
+		refused.Origin = m.Location()
 	}
 	return err
 }
@@ -152,7 +152,7 @@ func (g *guard) begin(ctx context.Context) {
 		return
 	}
 	g.turn = make(chan error, 1)
-	go func() { g.turn <- g.here(g.rotate(ctx)) }()
+	go func() { g.turn <- g.m.here(g.rotate(ctx)) }()
 }
 
 // ended waits for what begin started.
@@ -272,7 +272,7 @@ func (g *guard) admit(ctx context.Context, p *pointer, d *download) (side *sideF
 		return nil, err
 	}
 	if signatures == nil {
-		return nil, g.here(&trust.Error{Kind: trust.Signature, Why: "the marketplace is a signed one, and its index came without a signature"})
+		return nil, g.m.here(&trust.Error{Kind: trust.Signature, Why: "the marketplace is a signed one, and its index came without a signature"})
 	}
 	err = g.update(ctx, func(s *trust.State) error {
 		keys, err := s.Keys()
@@ -304,7 +304,7 @@ func (g *guard) admit(ctx context.Context, p *pointer, d *download) (side *sideF
 		}
 		return g.m.written(g.m.store.point(root, p))
 	})
-	return side, g.here(err)
+	return side, g.m.here(err)
 }
 
 // known brings the cached index of a signed marketplace in line with its floor: bytes that were never believed are not
@@ -329,7 +329,7 @@ func (g *guard) known(p *pointer, ix *Index) (*pointer, *Index) {
 func (g *guard) vouch(ix *Index) {
 	f := g.state.Floor
 	ix.trust = Trust{Signed: true, Signers: slices.Clone(f.Signers), KeysVersion: f.KeysVersion, Seq: f.Seq, Issued: f.Issued, Expires: f.Expires,
-		Stale: g.here(g.state.Current(g.m.o.Now())), Expired: g.state.Forgiven(g.m.o.Now()), revoked: f.Revoked}
+		Stale: g.m.here(g.state.Current(g.m.o.Now())), Expired: g.state.Forgiven(g.m.o.Now()), revoked: f.Revoked}
 }
 
 // confirm judges an index that the marketplace still has: new keys want a new index, and an old one stays old.
@@ -339,7 +339,7 @@ func (g *guard) confirm() error {
 		return err
 	}
 	if f := g.state.Floor; f == nil || f.KeysVersion != keys.Version {
-		return g.here(&trust.Error{Kind: trust.Signature, Why: fmt.Sprintf("it is not signed under the newest keys, version %d", keys.Version)})
+		return g.m.here(&trust.Error{Kind: trust.Signature, Why: fmt.Sprintf("it is not signed under the newest keys, version %d", keys.Version)})
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (m *Marketplace) RunOut() error {
 	if err != nil || s == nil || s.Floor == nil {
 		return err
 	}
-	return (&guard{m: m}).here(s.Current(m.o.Now()))
+	return m.here(s.Current(m.o.Now()))
 }
 
 // Revoked tells whether the index takes the version of an entry back, and why.

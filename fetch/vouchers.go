@@ -197,7 +197,7 @@ func (m *Marketplace) indexSignatures(ctx context.Context, keys *trust.Keys, dig
 		_, err = keys.Signers(said, found)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", signatureName, (&guard{m: m}).here(err))
+		return nil, fmt.Errorf("%s: %w", signatureName, m.here(err))
 	}
 	return found, nil
 }
