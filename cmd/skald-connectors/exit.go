@@ -343,7 +343,7 @@ func trustCode(err error) (int, string, bool) {
 	case errors.As(err, &broken):
 		return exitIntegrity, "", true
 	case errors.As(err, &away):
-		return exitIntegrity, "nothing was installed; the marketplace's publisher has to mend its server, or somebody else answers in its place", true
+		return exitIntegrity, "nothing was changed; the marketplace's publisher has to mend its server, or somebody else answers in its place", true
 	case errors.As(err, &notFound):
 		if len(notFound.Near) > 0 {
 			return exitNotFound, "", true // the message names what looks like it

@@ -30,6 +30,9 @@ type heldFile struct {
 	Held    map[string]string `json:"held"`
 }
 
+// heldFormat is that of the file above.
+const heldFormat = 1
+
 // heldLimit bounds the file: the most tools of a connector, with long names.
 const heldLimit = 4 << 20
 
@@ -57,7 +60,7 @@ func heldNow(home string, r *record.Record) []string {
 func readHeld(path, version string) (held map[string]string, ok bool) {
 	data, err := atomicfile.Read(path, heldLimit)
 	var file heldFile
-	if err != nil || json.Unmarshal(data, &file) != nil || file.Format != 1 || file.Version != version {
+	if err != nil || json.Unmarshal(data, &file) != nil || file.Format != heldFormat || file.Version != version {
 		return nil, false
 	}
 	return file.Held, true
@@ -67,7 +70,7 @@ func readHeld(path, version string) (held map[string]string, ok bool) {
 func heldIsNewer(path string) bool {
 	var file struct{ Format int }
 	data, err := atomicfile.Read(path, heldLimit)
-	return err == nil && json.Unmarshal(data, &file) == nil && file.Format > 1
+	return err == nil && json.Unmarshal(data, &file) == nil && file.Format > heldFormat
 }
 
 // heldKeeper writes what a session holds back, away from the session.
@@ -120,7 +123,7 @@ func (k *heldKeeper) flush(of func() string) error {
 		}
 		old, _ := readHeld(k.path, version)
 		var data []byte
-		if data, err = json.Marshal(heldFile{1, version, seen.added(old)}); err == nil {
+		if data, err = json.Marshal(heldFile{heldFormat, version, seen.added(old)}); err == nil {
 			err = atomicfile.Write(k.path, data, 0o600)
 		}
 	}

@@ -358,7 +358,7 @@ func (a *app) reportInstalled(act *activate.Activator, done []*record.Record, fa
 func (a *app) installedText(act *activate.Activator, rec *record.Record) string {
 	var b strings.Builder
 	row := func(label, format string, args ...any) {
-		b.WriteString(labelRow(label, form.Clean(fmt.Sprintf(format, args...)), a.width()))
+		a.row(&b, label, fmt.Sprintf(format, args...))
 	}
 	say := func(format string, args ...any) {
 		b.WriteString(a.wrappedFor(a.stdout, fmt.Sprintf(format, args...)) + "\n")

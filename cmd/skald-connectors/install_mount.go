@@ -96,7 +96,7 @@ func (a *app) nextText(rec *record.Record, mounts *mountReport) string {
 	var b strings.Builder
 	var restart []string
 	row := func(label, format string, args ...any) {
-		b.WriteString(labelRow(label, form.Clean(fmt.Sprintf(format, args...)), a.width()))
+		a.row(&b, label, fmt.Sprintf(format, args...))
 	}
 	for _, o := range mounts.Results {
 		if o.Name != rec.Name {

@@ -88,7 +88,7 @@ func withoutEmpty(header []string, rows [][]string) ([]string, [][]string) {
 			says[i] = says[i] || cell != ""
 		}
 	}
-	cut := func(row []string) (out []string) {
+	kept := func(row []string) (out []string) {
 		for i, cell := range row {
 			if i < len(says) && says[i] {
 				out = append(out, cell)
@@ -98,9 +98,9 @@ func withoutEmpty(header []string, rows [][]string) ([]string, [][]string) {
 	}
 	fewer := make([][]string, len(rows))
 	for i, row := range rows {
-		fewer[i] = cut(row)
+		fewer[i] = kept(row)
 	}
-	return cut(header), fewer
+	return kept(header), fewer
 }
 
 // rowsText has every row on a line.

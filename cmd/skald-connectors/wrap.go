@@ -134,17 +134,17 @@ func parts(word string) []string {
 		return []string{word}
 	}
 	var out []string
-	narrow, opened := false, false // what the cluster before was
+	slim, opened := false, false // what the cluster before was
 	for rest := word; rest != ""; {
 		cluster, n := ansi.FirstGraphemeCluster(rest, ansi.GraphemeWidth)
 		rest = rest[len(cluster):]
 		wide := n == 2
-		if len(out) > 0 && (opened || narrow && !wide || strings.Contains(stays, cluster)) {
+		if len(out) > 0 && (opened || slim && !wide || strings.Contains(stays, cluster)) {
 			out[len(out)-1] += cluster
 		} else {
 			out = append(out, cluster)
 		}
-		narrow, opened = !wide, strings.Contains(opens, cluster)
+		slim, opened = !wide, strings.Contains(opens, cluster)
 	}
 	return out
 }
