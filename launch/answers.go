@@ -1,6 +1,9 @@
 package launch
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // The JSON-RPC codes and the closed set of data codes of launcher.md, section 2.
 const (
@@ -126,7 +129,7 @@ func (t *turn) wokenNote(failed bool) {
 // answer.
 func (t *turn) failAll(auth bool) {
 	s := t.s
-	code, message := codeInternal, textEnded
+	code, message := codeInternal, cmp.Or(s.detail, textEnded)
 	if auth {
 		code, message = s.parking.Code, s.parking.Message
 	}

@@ -20,7 +20,7 @@ const (
 	stallTick = 5 * time.Second
 )
 
-var errStalled = errors.New("none of the pending input was taken for 30 s")
+var errStalled = errors.New("took none of its pending input for 30 s")
 
 // out is a writing end that several goroutines share. Lines never mix. Whoever
 // writes also writes the lines that others left meanwhile, so a short answer
@@ -37,7 +37,7 @@ type out struct {
 	err   error // the first; what is written later is thrown away
 
 	writing bool // under the limit
-	ended   bool // the limit has ended the write
+	ended   bool // a look has ended the write
 	armed   bool // stall will look
 	count   uint // of writes
 	looked  uint // count at the last look
@@ -140,10 +140,23 @@ func (o *out) push(b []byte) error {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		if b = b[n:]; n == 0 {
+		if b = b[n:]; o.waitedOut(n > 0) {
 			return errStalled
 		}
 	}
+}
+
+// waitedOut tells, of a write that was interrupted to see how much of it was taken,
+// whether that has been nothing for too long.
+func (o *out) waitedOut(taken bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if taken {
+		o.waited = 0
+	} else {
+		o.count-- // what follows is the same write
+	}
+	return o.waited >= stallLimit
 }
 
 type deadliner interface{ SetWriteDeadline(time.Time) error }
@@ -179,19 +192,22 @@ func (o *out) look() {
 	}
 	if !o.writing || !same {
 		o.waited = 0
-	} else if o.waited += stallTick; o.waited >= stallLimit {
-		o.waited = 0
+	} else {
+		o.waited += stallTick
 		o.interrupt()
 	}
 	o.stall.Reset(stallTick)
 }
 
-// interrupt ends a write that has waited too long; how much of it was taken
-// decides. Where a write cannot be ended, the stream is closed.
-// The lock is held.
+// interrupt ends a write that waits: how much of it was taken decides whether it
+// begins again. Where a write cannot be ended, the stream is closed when it has
+// waited too long. The lock is held.
 func (o *out) interrupt() {
 	if d, ok := o.w.(deadliner); ok && d.SetWriteDeadline(time.Unix(1, 0)) == nil {
 		o.ended = true
+		return
+	}
+	if o.waited < stallLimit {
 		return
 	}
 	o.err = errStalled

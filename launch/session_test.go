@@ -205,7 +205,8 @@ func TestStalledConnector(t *testing.T) {
 			}
 			began := time.Now()
 			end := <-b.done
-			if waited := time.Since(began); end.Cause != UpstreamStalled || waited > 2*stallLimit || !strings.Contains(b.out.taken(), `"id":1,"error"`) {
+			latest := stallLimit + 2*stallTick - 29*time.Second // since it took the last byte
+			if waited := time.Since(began); end.Cause != UpstreamStalled || end.Detail != "the connector took none of its pending input for 30 s" || waited > latest || !strings.Contains(b.out.taken(), `"id":1,"error"`) {
 				t.Errorf("%s: %v after %v", name, end, waited)
 			}
 			w.Close()
