@@ -29,6 +29,7 @@ func needProgram(t *testing.T, name string) string {
 // agent keeps, and has the key itself no more than before.
 func TestRealAgent(t *testing.T) {
 	agent, add, keygen := needProgram(t, "ssh-agent"), needProgram(t, "ssh-add"), needProgram(t, "ssh-keygen")
+	shortPaths(t)
 	dir := t.TempDir()
 	socket, key := filepath.Join(dir, "agent.sock"), filepath.Join(dir, "key")
 	daemon := exec.Command(agent, "-D", "-a", socket)

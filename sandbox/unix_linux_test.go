@@ -62,6 +62,7 @@ say("low", lambda: socket.socket().bind(("127.0.0.1", 1)))
 // TestSocketsOfGrants holds that an agent's or a browser's grant opens sockets in
 // the connector's own folders and no other, whatever name is given.
 func TestSocketsOfGrants(t *testing.T) {
+	shortPaths(t)
 	shown, agent := t.TempDir(), filepath.Join(t.TempDir(), "agent")
 	for _, address := range []string{agent, filepath.Join(shown, "other"), "@" + filepath.Base(shown) + t.Name()} {
 		l, err := net.Listen("unix", address)

@@ -7,15 +7,17 @@
 #   unmade   a daemon, and no keyring was ever made
 #   nohome   a daemon whose HOME does not exist
 #   bare     a bus on which nobody offers the service
-# Nothing outside a folder of its own is read or written. Needs dbus-daemon, gnome-keyring and libsecret-tools.
+# Nothing outside two folders of its own is read or written. Needs dbus-daemon, gnome-keyring and libsecret-tools.
 set -eu
 state=$1
 shift
 box=$(mktemp -d "${TMPDIR:-/tmp}/keyring.XXXXXX")
-trap 'rm -rf "$box"' EXIT
-mkdir -m 700 "$box/home" "$box/data" "$box/run"
+# The path of a socket has at most 107 bytes; one below TMPDIR may be longer.
+run=$(mktemp -d /tmp/keyring.XXXXXX)
+trap 'rm -rf "$box" "$run"' EXIT
+mkdir -m 700 "$box/home" "$box/data"
 unset DISPLAY WAYLAND_DISPLAY DBUS_SESSION_BUS_ADDRESS
-export HOME="$box/home" XDG_DATA_HOME="$box/data" XDG_RUNTIME_DIR="$box/run"
+export HOME="$box/home" XDG_DATA_HOME="$box/data" XDG_RUNTIME_DIR="$run"
 
 # in_session COMMANDS ARGS...: shell commands on a new bus. What daemons say goes to a file, and is shown on failure.
 in_session() {
@@ -63,11 +65,10 @@ nohome)
 	in_session '"$@"' "$@"
 	;;
 bare)
-	# Where other buses have their sockets too: below a long TMPDIR the path is too long for one.
 	cat >"$box/bus.conf" <<-END
 		<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
 		 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-		<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
+		<busconfig><type>session</type><listen>unix:dir=$run</listen><auth>EXTERNAL</auth>
 		<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy>
 		</busconfig>
 	END
