@@ -99,14 +99,22 @@ func (a *agreement) fill(m *Manifest) {
 
 func (a *agreement) differs(field, index, manifest string) {
 	if index != manifest && manifest != "" && index != "" {
-		a.say(Warning, strings.ReplaceAll(field, "_", "-")+"-differs", field, "the index says %q, the manifest says %q", index, manifest)
+		a.say(Warning, strings.ReplaceAll(field, "_", "-")+"-differs", field, "%s: the index says %q, the manifest says %q", field, index, manifest)
 	}
 }
 
 func (a *agreement) differsList(field string, index, manifest []string) {
 	if !slices.Equal(slices.Sorted(slices.Values(index)), slices.Sorted(slices.Values(manifest))) {
-		a.say(Warning, field+"-differs", field, "the index says %q, the manifest says %q", index, manifest)
+		a.say(Warning, field+"-differs", field, "%s: the index says %s, the manifest says %s", field, words(index), words(manifest))
 	}
+}
+
+// words is a list as a person reads it.
+func words(list []string) string {
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", list)
 }
 
 // normalAuth makes two ways to write the same compare equal.

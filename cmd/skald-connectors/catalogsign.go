@@ -101,7 +101,11 @@ func (a *app) signingPassword(ctx context.Context, file string, fresh bool) (key
 		return keystore.Secret{}, withHint(usagef("the key %s wants a password, and nobody can be asked", file), "name a file that holds it with SKALD_CONNECTORS_SIGNING_PASSWORD_FILE")
 	}
 	a.clearProgress()
-	return term.Passphrase(ctx, "Password of the key "+file, fresh)
+	password, err := term.Passphrase(ctx, "Password of the key "+file, fresh)
+	if err == nil {
+		a.say("deriving the key from the password; this takes some seconds and 1 GiB of memory")
+	}
+	return password, err
 }
 
 type signOptions struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -156,8 +157,9 @@ func nameFor(location string) string {
 	name := filepath.Base(filepath.FromSlash(location))
 	if u, err := url.Parse(location); err == nil && u.Hostname() != "" {
 		parts := strings.Split(u.Hostname(), ".")
-		name = parts[0]
-		if len(parts) > 2 { // connectors.acme.com is acme's
+		if name = parts[0]; net.ParseIP(u.Hostname()) != nil { // no part of an address says anything
+			name = u.Hostname()
+		} else if len(parts) > 2 { // connectors.acme.com is acme's
 			name = parts[len(parts)-2]
 		}
 	}
