@@ -70,7 +70,10 @@ func (j *Journal) Write(lines []byte) (int, error) {
 		return 0, fmt.Errorf("writing journal %q: %w", j.path, err)
 	}
 	if j.torn {
-		lines = append([]byte{'\n'}, lines...)
+		if _, err := j.file.Write([]byte{'\n'}); err != nil {
+			return 0, err
+		}
+		j.torn = false
 	}
 	n, err := j.file.Write(lines)
 	if n > 0 {

@@ -88,11 +88,11 @@ func (k *sink) flush() {
 		}
 		k.pending, k.spare, k.dropped = k.spare[:0], nil, 0
 		k.mu.Unlock()
-		_, err := k.w.Write(lines)
+		n, err := k.w.Write(lines)
 		k.mu.Lock()
 		k.spare, k.deaf = lines[:0], false
 		if err != nil {
-			k.dropped += dropped + bytes.Count(lines, []byte{'\n'})
+			k.dropped += dropped + bytes.Count(lines[max(0, min(n, len(lines))):], []byte{'\n'})
 		} else if dropped > 0 {
 			k.pending = fmt.Appendf(k.pending, k.left, dropped)
 		}

@@ -53,19 +53,6 @@ func (a *app) logs(ctx context.Context, name string, follow, receipts bool) erro
 	if receipts {
 		path = calls
 	}
-	for _, old := range []string{path + ".2", path + ".1"} {
-		f, err := os.Open(old)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			_, err = a.showLines(bufio.NewReader(f), "")
-			_ = f.Close()
-		}
-		if err != nil {
-			return fmt.Errorf("reading the log of %q: %w", name, err)
-		}
-	}
 	shown, err := a.followFile(ctx, path, follow)
 	if err != nil {
 		return fmt.Errorf("reading the log of %q: %w", name, err)
@@ -76,8 +63,9 @@ func (a *app) logs(ctx context.Context, name string, follow, receipts bool) erro
 	return nil
 }
 
-// followFile shows a file, and with follow what is added to it, also after it
-// was renamed and began anew, until the context ends.
+// followFile shows the file at path and the older ones beside it, oldest first, and with
+// follow what is added until the context ends. Files that are renamed meanwhile keep their
+// order: it goes on with the one that was begun next.
 func (a *app) followFile(ctx context.Context, path string, follow bool) (shown bool, err error) {
 	var f *os.File
 	var r *bufio.Reader
@@ -88,29 +76,26 @@ func (a *app) followFile(ctx context.Context, path string, follow bool) (shown b
 		}
 	}()
 	for {
-		if f == nil {
-			f, err = os.Open(path)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return shown, err
-			}
-			if err != nil {
-				f = nil
-			} else {
-				r, open, shown = bufio.NewReader(f), "", true
-			}
-		}
-		moved := f != nil && renamed(f, path) // asked first: what was written before is read below
+		moved := f == nil || renamed(f, path) // asked first: what was written before is read below
 		if f != nil {
 			if open, err = a.showLines(r, open); err != nil {
 				return shown, err
 			}
 		}
-		switch {
-		case moved:
-			_ = f.Close()
-			f = nil
-			continue
-		case !follow:
+		if moved {
+			next, err := later(f, path)
+			if err != nil {
+				return shown, err
+			}
+			if next != nil {
+				if f != nil {
+					_ = f.Close()
+				}
+				f, r, open, shown = next, bufio.NewReader(next), "", true
+				continue
+			}
+		}
+		if !follow {
 			return shown, nil
 		}
 		select {
@@ -129,6 +114,45 @@ func renamed(f *os.File, path string) bool {
 	}
 	named, err := os.Stat(path)
 	return err == nil && !os.SameFile(mine, named)
+}
+
+// later opens the file that was begun after f: the oldest of all where f is nil or is not
+// kept any more. nil: there is none.
+func later(f *os.File, path string) (next *os.File, err error) {
+	names := []string{path, path + ".1", path + ".2"} // the newest first, as launch.Journal renames them
+	for range len(names) {
+		place := placeOf(f, names)
+		for i := place - 1; i >= 0; i-- {
+			if next, err = os.Open(names[i]); !errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			next, err = nil, nil
+		}
+		if err != nil || placeOf(f, names) == place {
+			return next, err
+		}
+		if next != nil { // they were renamed while we looked
+			_ = next.Close()
+		}
+	}
+	return nil, nil // the next look finds it
+}
+
+// placeOf is the index of f's name, their number where it has none.
+func placeOf(f *os.File, names []string) int {
+	if f == nil {
+		return len(names)
+	}
+	mine, err := f.Stat()
+	if err != nil {
+		return len(names)
+	}
+	for i, name := range names {
+		if named, err := os.Stat(name); err == nil && os.SameFile(mine, named) {
+			return i
+		}
+	}
+	return len(names)
 }
 
 // showLines prints whole lines to the present end of the file; open is the
