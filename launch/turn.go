@@ -113,22 +113,18 @@ func (t *turn) apply(f effect) {
 
 // carryOut does what needs no lock, for turns that forward nothing.
 func (t *turn) carryOut() {
-	if len(t.toClient) > 0 {
-		if err := t.s.client.leave(t.toClient); err != nil {
-			t.s.clientFailed()
+	for _, l := range t.stopped { // first: the client may not read what is left for it below
+		if l != nil {
+			t.s.end(l)
 		}
 	}
+	t.answerClient()
 	if len(t.toUpstream) > 0 && t.link != nil {
 		// Not here: this goroutine may be the one that reads what the upstream
 		// has to get rid of before it reads again.
 		go t.s.send(t.link, append([]byte(nil), t.toUpstream...))
 	}
 	t.writeReceipts()
-	for _, l := range t.stopped {
-		if l != nil {
-			t.s.end(l)
-		}
-	}
 	if t.finished {
 		t.finished = false
 		if t.link != nil {
@@ -146,6 +142,20 @@ func (t *turn) carryOut() {
 	case t.poll:
 		t.poll = false
 		t.s.askLogin()
+	}
+}
+
+// answerClient writes the lines for the client. At the end of the session one that does not
+// read is not waited for.
+func (t *turn) answerClient() {
+	lines, client := t.toClient, t.s.client
+	switch {
+	case len(lines) == 0:
+	case t.finished:
+		t.toClient = nil // it may still be being written
+		within(lastWords, func() { _ = client.leave(lines) })
+	case client.leave(lines) != nil:
+		t.s.clientFailed()
 	}
 }
 
