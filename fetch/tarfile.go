@@ -76,7 +76,14 @@ type tarFile struct {
 
 // openTarFile looks through a bundle once and holds every member to the rules. Errors: *BundleFileError.
 func openTarFile(name string) (*tarFile, error) {
-	f, err := os.Open(name)
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for whoever writes, deaf to Ctrl-C
+		return nil, &BundleFileError{name, "it is not a regular file"}
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
@@ -104,9 +111,6 @@ func (t *tarFile) scan() error {
 	info, err := t.file.Stat()
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is not a regular file")
 	}
 	in := &counting{r: t.file}
 	r := tar.NewReader(in)
