@@ -109,8 +109,8 @@ func (a *Activator) Plan(ctx context.Context, m *fetch.Marketplace, ix *fetch.In
 	if err := a.complete(ctx, p, v, pre.Open, o); err != nil {
 		return nil, err
 	}
-	if was, kept := a.Store.Kept(p.Name); kept && was != keptFor(p.Entry.ID, p.Index.Location()) {
-		return nil, newKeptError(p.Name, was)
+	if kept, err := a.keptData(p); err != nil {
+		return nil, err
 	} else if kept {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("it finds the data that was kept when an earlier %q was uninstalled", p.Name))
 	}
