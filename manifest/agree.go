@@ -88,6 +88,12 @@ func (a *agreement) fill(m *Manifest) {
 	if m.Version == 0 {
 		m.Version = e.Version
 	}
+	if m.VersionString == "" && m.Version == e.Version { // of another version it would be a wrong word
+		m.VersionString = e.VersionString
+	}
+	if m.ReleaseDate == "" && m.Version == e.Version {
+		m.ReleaseDate = e.ReleaseDate
+	}
 	if !m.given.auth && e.Auth != nil {
 		m.Auth = *e.Auth
 		m.normalizeTokens()

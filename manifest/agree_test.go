@@ -60,13 +60,16 @@ func TestAgree(t *testing.T) {
 }
 
 func TestAgreeFillsFromTheIndex(t *testing.T) {
-	e, _ := ParseEntry([]byte(`{"id":"x","name":"N","type":"mcp_remote","scope":"global","version":3,"auth":{"type":"api_key","delivery":"query","param":"k"},"tools":["a"],"files":[]}`))
+	e, _ := ParseEntry([]byte(`{"id":"x","name":"N","type":"mcp_remote","scope":"global","version":3,"version_string":"1.2.0","version_release_date":"2026-11-30","auth":{"type":"api_key","delivery":"query","param":"k"},"tools":["a"],"files":[]}`))
 	m, _ := parse(t, `{"type":"mcp_remote","mcp_config":{"url":"https://e.org/?k={key}"}}`)
 	if _, err := Agree(e, m); err != nil {
 		t.Fatal(err)
 	}
 	if m.ID != "x" || m.Name != "N" || m.Scope != "global" || m.Version != 3 || m.Auth.Type != "api_key" || len(m.Tools) != 1 || m.Server.URL != "https://e.org/?k={SECRET:k}" {
 		t.Errorf("%+v", m)
+	}
+	if m.VersionString != "1.2.0" || m.ReleaseDate != "2026-11-30" {
+		t.Errorf("version %q of %q", m.VersionString, m.ReleaseDate)
 	}
 	m, _ = parse(t, `{"type":"mcp_remote","auth":{"type":"none"},"tools":[{"name":"b"}],"mcp_config":{"url":"https://e.org/"}}`)
 	if _, err := Agree(e, m); err != nil || m.Auth.Type != "" || m.Tools[0].Name != "b" {
