@@ -263,9 +263,17 @@ func short(digest string) string {
 	return digest[:16]
 }
 
+// stateSaid is the state of a record, or why its version was taken back.
+func (a *app) stateSaid(k *about, rec *record.Record) string {
+	if k.entry != nil && k.entry.Version == rec.Version && k.revoked != "" {
+		return "REVOKED: " + k.revoked
+	}
+	return string(a.stateNow(rec))
+}
+
 func (a *app) printRecord(k *about, rec *record.Record) {
 	var b strings.Builder
-	b.WriteString(a.wrappedFor(a.stdout, fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), a.stateNow(rec))) + "\n")
+	b.WriteString(a.wrappedFor(a.stdout, fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), a.stateSaid(k, rec))) + "\n")
 	row := func(label, format string, args ...any) {
 		a.row(&b, label, fmt.Sprintf(format, args...))
 	}
