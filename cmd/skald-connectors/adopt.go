@@ -100,6 +100,7 @@ func (a *app) foreign(m *mount.Mounter, o *mountOptions) (*adoption, error) {
 		return nil, err
 	}
 	out := &adoption{given: map[string]activate.Given{}}
+	var unread []string
 	for _, c := range m.Clients() {
 		if !c.Detected && !slices.Contains(ids, c.ID) || c.Problem != "" || len(ids) > 0 && !slices.Contains(ids, c.ID) {
 			continue
@@ -109,6 +110,9 @@ func (a *app) foreign(m *mount.Mounter, o *mountOptions) (*adoption, error) {
 			return nil, err
 		}
 		for _, s := range states {
+			if s.Err != nil {
+				unread = append(unread, s.Err.Error())
+			}
 			for _, e := range s.Entries {
 				if e.Name != o.adopt || e.Activation != "" {
 					continue
@@ -120,6 +124,9 @@ func (a *app) foreign(m *mount.Mounter, o *mountOptions) (*adoption, error) {
 				out.at = append(out.at, mount.Request{Client: c.ID, Name: o.adopt, File: s.File, Digests: []string{e.Digest}})
 			}
 		}
+	}
+	if len(out.at) == 0 && len(unread) > 0 {
+		return nil, &exitError{exitNotFound, fmt.Errorf("adopting %q: no client has an entry of that name that is not ours, in the files that can be read; %s", o.adopt, strings.Join(unread, "; "))}
 	}
 	if len(out.at) == 0 {
 		return nil, withHint(&exitError{exitNotFound, fmt.Errorf("adopting %q: no client has an entry of that name that is not ours", o.adopt)}, "see what they have with %s clients --json", program)
