@@ -44,7 +44,16 @@ func TestOnlyWhoIsMeantIsAsked(t *testing.T) {
 	if out := b.must("outdated"); !strings.Contains(out, "2.0.0") {
 		t.Errorf("a version published this moment: %s", out)
 	}
+	if out := b.must("upgrade", "plain", "--yes"); !strings.Contains(out, "2.0.0") {
+		t.Errorf("upgrade: %s", out)
+	}
 	here.Close()
+	for _, args := range [][]string{{"outdated"}, {"upgrade", "--all"}} {
+		if code, _, errs := b.run(nil, args...); code != exitDone || !strings.Contains(errs, "nothing newer is known here") {
+			t.Errorf("%q without the network: exit %d: %s", args, code, errs)
+		}
+	}
+	b.must("rollback", "plain")
 	if code, out, errs := b.run(nil, "outdated"); code != exitDone || !strings.Contains(out, "2.0.0") || !strings.Contains(errs, "using the index of") {
 		t.Errorf("without the network: exit %d: %s%s", code, out, errs)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,15 @@ type update struct {
 type updates struct {
 	found  []update
 	failed []failed
+	old    []string // marketplaces of which only an index of before is known
+}
+
+// idle says that nothing newer is known, and how much that is worth.
+func idle(old []string) string {
+	if len(old) == 0 {
+		return "everything is up to date"
+	}
+	return "nothing newer is known here: the index of " + strings.Join(old, ", ") + " is one of before"
 }
 
 // failed is what could not be done for one activation.
@@ -53,6 +63,9 @@ func (a *app) findUpdates(ctx context.Context, home string, listed []record.List
 		from := l.Record.Index.URL
 		if _, asked := shops[from]; !asked && errs[from] == nil {
 			shops[from], errs[from] = a.updateShop(ctx, home, from, mode)
+			if s := shops[from]; s != nil && s.index.Err() != nil {
+				u.old = append(u.old, marketName(s.index.Location()))
+			}
 		}
 		err := errs[from]
 		if err == nil && shops[from] != nil {
@@ -171,7 +184,7 @@ func (a *app) outdated(ctx context.Context) error {
 	case len(listed) == 0:
 		a.say("nothing is installed")
 	case len(rows) == 0 && len(u.failed) == 0:
-		a.say("everything is up to date")
+		a.say("%s", idle(u.old))
 	case len(rows) > 0:
 		return a.table([]string{"NAME", "CONNECTOR", "VERSION", "AVAILABLE", "RELEASED", ""}, rows)
 	}

@@ -79,7 +79,8 @@ type upgrading struct {
 	held   []update
 	done   []doneUpgrade
 	failed []failed
-	asked  int // activations that were looked at
+	old    []string // see updates
+	asked  int      // activations that were looked at
 }
 
 type doneUpgrade struct {
@@ -133,6 +134,7 @@ func (u *upgrading) find(ctx context.Context) error {
 	u.asked = len(listed)
 	found := u.app.findUpdates(ctx, u.act.Home, listed, fetch.Refresh)
 	u.fail(found.failed...)
+	u.old = found.old
 	var todo []update
 	for _, x := range found.found {
 		switch {

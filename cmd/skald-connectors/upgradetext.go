@@ -247,7 +247,7 @@ func (u *upgrading) idle() string {
 	if u.asked == 0 {
 		return "nothing is installed"
 	}
-	return "everything is up to date"
+	return idle(u.old)
 }
 
 // upgradedLine is one upgrade that was made, for --json.
