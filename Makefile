@@ -10,7 +10,7 @@ BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 FUZZTIME ?= 5000x
 PKGS     ?= ./...
 TESTFLAGS ?=
-NORACE   := TestTooLong|TestKeysOfTheMinisignProgram
+NORACE   := TestTooLong|TestKeysOfTheMinisignProgram|TestKillAt
 SYSTEMS  := linux windows darwin
 
 # Without this each end of a process of a race build takes a second, and the tests start very many.
@@ -72,7 +72,7 @@ catalog: build ## the committed index of the built-in marketplace is what its tr
 # or a helper that is a test only as a child of another.
 integration: ## all tests with the race detector and the real tools, none skipped
 	@mkdir -p bin; bad=0; \
-	SKALD_TEST_REQUIRE=1 $(MAKE) --no-print-directory test PKGS='./launch ./catalog' TESTFLAGS='-count=1 -run "$(NORACE)"' || bad=1; \
+	SKALD_TEST_REQUIRE=1 $(MAKE) --no-print-directory test PKGS='./launch ./catalog ./cmd/skald-connectors' TESTFLAGS='-count=1 -run "$(NORACE)"' || bad=1; \
 	SKALD_TEST_REQUIRE=1 $(MAKE) --no-print-directory test TESTFLAGS='-race -count=1 -v -timeout 40m' 2>&1 | tee bin/integration.log | grep -Ev '^(=== |PASS$$)|^ *--- PASS' || bad=1; \
 	awk '/_test\.go:[0-9]+: / { why = $$0 } \
 		/--- SKIP/ && !/SKIP: Fuzz/ && why !~ /root|[Ww]indows|darwin|platform|-short|race detector|only as a child/ { print; print why; n++ } \

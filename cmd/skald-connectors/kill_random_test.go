@@ -21,6 +21,7 @@ import (
 // after the other on the same home, while other commands read and write it. The home is
 // never repaired in between. About 10 s.
 func TestKillAtRandomMoments(t *testing.T) {
+	slowUnderRace(t)
 	b := newBench(t)
 	b.must(append(slices.Clone(installMail), "MAIL_PASSWORD="+filepath.Join(b.dir, "pw"))...)
 	b.must("install", "plain", "--yes")

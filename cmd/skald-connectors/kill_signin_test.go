@@ -55,6 +55,7 @@ func signFlows() []signFlow {
 // whose refresh tokens are good for one use. What is there afterwards is the sign-in of before or the new one; the same command
 // comes to its end; and what nobody uses is known to the provider no more. The outcomes are the table of docs/signing-in.md. About 15 s.
 func TestKillAtEveryStepOfSigningIn(t *testing.T) {
+	slowUnderRace(t)
 	tables := make([]string, len(signFlows()))
 	t.Run("kill", func(t *testing.T) {
 		for i, f := range signFlows() {

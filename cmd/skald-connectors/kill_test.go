@@ -196,11 +196,20 @@ func (b *bench) mail() string {
 	return fmt.Sprintf("version %d, port %s", rec.Version, rec.Env["MAIL_PORT"])
 }
 
+// slowUnderRace skips a test of very many processes that are killed: what they share is files.
+func slowUnderRace(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("many processes that are killed; the run without the race detector has them")
+	}
+}
+
 // TestKillAtEveryStep kills the program as kill -9 does before each step of every command
 // that changes an activation. Afterwards there is the old state or the new one, what is
 // there runs, the same command then comes to its end, and nothing is left over. The
 // outcomes are the table of docs/upgrading.md.
 func TestKillAtEveryStep(t *testing.T) {
+	slowUnderRace(t)
 	var mu sync.Mutex
 	outcome := map[string]string{}
 	var order []string
