@@ -27,6 +27,7 @@ var realClients = [...]realClient{
 // those that start servers are connected, the foreign entry is still listed, and after
 // unmount the file is what it was, apart from what the client wrote itself.
 func TestRealClients(t *testing.T) {
+	t.Parallel() // it waits for other programs most of the time
 	if os.Getenv(peersVariable) == "" {
 		if os.Getenv("SKALD_TEST_REQUIRE") != "" {
 			t.Fatalf("%s is not set and SKALD_TEST_REQUIRE is", peersVariable)

@@ -310,6 +310,7 @@ func TestEightInstallsShareOneBuild(t *testing.T) {
 // TestRegistryOnline installs a published server, as a dependency and through npx,
 // from the registry of the person's own settings.
 func TestRegistryOnline(t *testing.T) {
+	t.Parallel() // it waits for other programs most of the time
 	needNode(t)
 	if out, err := exec.Command("npm", "view", "@modelcontextprotocol/server-everything", "version", "--fetch-retries=0", "--fetch-timeout=20000").CombinedOutput(); err != nil {
 		if os.Getenv("SKALD_TEST_REQUIRE") != "" {

@@ -23,6 +23,7 @@ const conformanceServer = "github.com/modelcontextprotocol/go-sdk/conformance/ev
 // TestConformance has the protocol's own test suite judge a server, over a bridge
 // of these tests, with and without run in between: the verdicts are the same.
 func TestConformance(t *testing.T) {
+	t.Parallel() // it waits for other programs most of the time
 	suite := peerCommand(t, "conformance", "@modelcontextprotocol/conformance")
 	server := filepath.Join(t.TempDir(), "conformance-server")
 	build := exec.Command("go", "build", "-o", server, conformanceServer)

@@ -16,6 +16,7 @@ import (
 // TestInspector lets the inspector of the protocol's authors be the client, of
 // a connector with a secret and of the reference server.
 func TestInspector(t *testing.T) {
+	t.Parallel() // it waits for other programs most of the time
 	inspector := peerCommand(t, "mcp-inspector", "@modelcontextprotocol/inspector")
 	server := peerCommand(t, "mcp-server-everything", "@modelcontextprotocol/server-everything")
 	p := newPlace(t)
