@@ -10,7 +10,7 @@ BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 FUZZTIME ?= 5000x
 PKGS     ?= ./...
 TESTFLAGS ?=
-NORACE   := TestTooLong|TestKeysOfTheMinisignProgram|TestKillAt
+NORACE   := TestTooLong|TestKeysOfTheMinisignProgram|TestKillAt|TestEndlessIndex|TestClientTooLong|TestClientEndless
 SYSTEMS  := linux windows darwin
 
 # Without this each end of a process of a race build takes a second, and the tests start very many.

@@ -48,7 +48,7 @@ func (b *bench) sumOfClient() string {
 // TestWriteGoldenHome writes an archive for TestFurnishedHomes, when it is asked to.
 func TestWriteGoldenHome(t *testing.T) {
 	if *goldenHome == "" {
-		t.Skip("it writes with -golden FILE only")
+		return // nothing is asked for
 	}
 	b, l := furnished(t)
 	for from, to := range map[string]string{l.dir: "site", l.keys: goldenKeys} {

@@ -12,7 +12,7 @@ import (
 // TestEndlessIndex: an index without an end stops at its limit, in little memory, and is not kept.
 func TestEndlessIndex(t *testing.T) {
 	if raced {
-		t.Skip("looks at the memory of the program")
+		t.Skip("looks at the memory of the program; the run without the race detector has it")
 	}
 	l := newLiar(t)
 	l.lie("/connectors.json", func(w http.ResponseWriter, r *http.Request) {
