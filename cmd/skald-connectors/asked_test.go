@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,5 +57,25 @@ func TestOnlyWhoIsMeantIsAsked(t *testing.T) {
 	b.must("rollback", "plain")
 	if code, out, errs := b.run(nil, "outdated"); code != exitDone || !strings.Contains(out, "2.0.0") || !strings.Contains(errs, "using the index of") {
 		t.Errorf("without the network: exit %d: %s%s", code, out, errs)
+	}
+	b.outdatedUnknown(t)
+}
+
+// outdatedUnknown asks for news where no answer is to be had: a script must not take that for "up to date".
+func (b *bench) outdatedUnknown(t *testing.T) {
+	t.Helper()
+	if _, out, _ := b.run(nil, "outdated", "--json"); !strings.Contains(out, `"from_before": [`) {
+		t.Errorf("an answer from an index of before does not say so: %s", out)
+	}
+	if err := os.RemoveAll(filepath.Join(b.home(), "cache", "index")); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := b.run(nil, "outdated")
+	if code != exitFailed || out != "" || !strings.Contains(errs, "plain: ") || !strings.Contains(errs, "1 of 1 connector could not be asked about") {
+		t.Errorf("nothing is known: exit %d: %s%s", code, out, errs)
+	}
+	code, out, _ = b.run(nil, "outdated", "--json")
+	if code != exitFailed || !strings.Contains(out, `"name": "plain"`) || strings.Contains(out, "exit_code") {
+		t.Errorf("nothing is known: exit %d: %s", code, out)
 	}
 }

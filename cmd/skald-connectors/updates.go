@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,8 @@ func (a *app) outdatedCommand() *cobra.Command {
 		Short:   "List what has a newer version",
 		Long: "outdated asks the marketplace that each installed connector came from, and lists those\n" +
 			"with a greater version there. A pinned connector and a version that was rolled back from\n" +
-			"are listed and marked: upgrade passes over them.",
+			"are listed and marked: upgrade passes over them. Where a marketplace cannot be asked, and no\n" +
+			"index of it is here, the exit code says so.",
 		Example: "  skald-connectors outdated\n  skald-connectors outdated --json",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.outdated(cmd.Context()) },
@@ -175,7 +177,8 @@ func (a *app) outdated(ctx context.Context) error {
 		rows = append(rows, []string{l.Name, l.Connector, l.VersionString, l.AvailableString, l.Released, x.heldText()})
 	}
 	if a.json {
-		return a.printJSON(map[string]any{"outdated": lines, "failed": failures(u.failed)})
+		err := a.printJSON(map[string]any{"outdated": lines, "from_before": list(u.old), "failed": failures(u.failed)})
+		return cmp.Or(err, a.notAsked(u.failed, len(listed)))
 	}
 	for _, f := range u.failed {
 		a.say("%s: %v", f.name, f.err)
@@ -186,9 +189,15 @@ func (a *app) outdated(ctx context.Context) error {
 	case len(rows) == 0 && len(u.failed) == 0:
 		a.say("%s", idle(u.old))
 	case len(rows) > 0:
-		return a.table([]string{"NAME", "CONNECTOR", "VERSION", "AVAILABLE", "RELEASED", ""}, rows)
+		err = a.table([]string{"NAME", "CONNECTOR", "VERSION", "AVAILABLE", "RELEASED", ""}, rows)
 	}
-	return nil
+	return cmp.Or(err, a.notAsked(u.failed, len(listed)))
+}
+
+// notAsked ends outdated where it has no answer for a connector: "nothing newer" is not
+// what a script may read from it.
+func (a *app) notAsked(list []failed, total int) error {
+	return a.someFailed(list, total, "could not be asked about")
 }
 
 func failures(list []failed) []failure {
