@@ -32,6 +32,7 @@ func (c *checkup) activations(ctx context.Context) {
 		c.files(l.Record)
 		c.programs(l.Record)
 		c.state(l.Record)
+		c.takenBack(l.Record)
 		if len(c.findings) == before {
 			good = append(good, l.Name)
 		}
@@ -106,6 +107,13 @@ func (c *checkup) state(r *record.Record) {
 	}
 	if r.AuthState == record.Ready && r.Verify.Ran && !r.Verify.OK {
 		c.add("connectors", levelWarn, "its last test failed: %s", r.Verify.Message).of(r.Name).mend("%s verify %s", program, r.Name)
+	}
+}
+
+// takenBack: the version that is here, by what is remembered of its marketplace.
+func (c *checkup) takenBack(r *record.Record) {
+	if back := c.app.takenBackHere(r); back != nil {
+		c.add("connectors", levelBad, "its marketplace revoked the version that is here: %s", back.err.Reason).of(r.Name).mend("%s", back.way)
 	}
 }
 

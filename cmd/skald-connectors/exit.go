@@ -319,6 +319,7 @@ func trustCode(err error) (int, string, bool) {
 		offline  *fetch.UnreachableError
 		refused  *trust.Error
 		revoked  *fetch.RevokedError
+		here     *takenBackError
 		unknown  *trust.DamagedError
 		file     *fetch.BundleFileError
 		document *manifest.RefusedError
@@ -332,6 +333,8 @@ func trustCode(err error) (int, string, bool) {
 		return exitIntegrity, "use the newer version of this program", true
 	case errors.As(err, &unknown):
 		return exitIntegrity, fmt.Sprintf("restore %s from a backup; without it nothing protects you from an older index", unknown.Path), true
+	case errors.As(err, &here):
+		return exitUsage, here.way, true
 	case errors.As(err, &revoked):
 		return exitUsage, "wait for a newer version", true
 	case errors.As(err, &pin), errors.As(err, &disagree), errors.As(err, &script), errors.As(err, &document):

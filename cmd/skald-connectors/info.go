@@ -268,6 +268,9 @@ func (a *app) stateSaid(k *about, rec *record.Record) string {
 	if k.entry != nil && k.entry.Version == rec.Version && k.revoked != "" {
 		return "REVOKED: " + k.revoked
 	}
+	if back := a.takenBackHere(rec); back != nil {
+		return "REVOKED: " + back.err.Reason + "; " + back.way
+	}
 	return string(a.stateNow(rec))
 }
 

@@ -38,8 +38,9 @@ type listLine struct {
 	Version       manifest.Version `json:"version"`
 	VersionString string           `json:"version_string"`
 	State         string           `json:"state"`
-	Update        manifest.Version `json:"update"`         // 0 = none known
-	Held          string           `json:"held,omitempty"` // why upgrade passes over it
+	Update        manifest.Version `json:"update"`                   // 0 = none known
+	UpdateRevoked string           `json:"update_revoked,omitempty"` // why the marketplace took that version back
+	Held          string           `json:"held,omitempty"`           // why upgrade passes over it
 	Pinned        bool             `json:"pinned"`
 	Unprotected   bool             `json:"unprotected"`             // it runs without a sandbox
 	TestFailed    bool             `json:"test_failed"`             // the last verify said no
@@ -136,6 +137,9 @@ func (l *listLine) updateText() string {
 	if l.Update > 0 {
 		words = append(words, orElse(l.updateName, fmt.Sprintf("version %d", l.Update)))
 	}
+	if l.UpdateRevoked != "" {
+		words = append(words, "REVOKED")
+	}
 	if l.Held == heldRolledBack {
 		words = append(words, "rolled back")
 	}
@@ -211,7 +215,7 @@ func (a *app) addMarkets(ctx context.Context, home string, listed []record.Liste
 		if err != nil {
 			continue
 		}
-		a.addRevoked(m, l.Record, &lines[i])
+		a.addRevoked(home, m, l.Record, &lines[i])
 		ix, asked := from[url]
 		if !asked {
 			ix, _ = m.Index(ctx, fetch.Offline)
@@ -226,18 +230,19 @@ func (a *app) addMarkets(ctx context.Context, home string, listed []record.Liste
 			lines[i].Held = heldOf(l.Record, lines[i].Update)
 			if e, err := ix.Lookup(l.Record.Connector); err == nil && e.Version == lines[i].Update {
 				lines[i].updateName = manifest.DisplayVersion(e)
+				lines[i].UpdateRevoked, _ = ix.Revoked(e)
 			}
 		}
 	}
 }
 
 // addRevoked notes that the marketplace took the installed version back.
-func (a *app) addRevoked(m *fetch.Marketplace, r *record.Record, line *listLine) {
-	err := revoked(m, r)
-	var back *fetch.RevokedError
+func (a *app) addRevoked(home string, m *fetch.Marketplace, r *record.Record, line *listLine) {
+	err := a.takenBack(home, m, r)
+	var back *takenBackError
 	switch {
 	case errors.As(err, &back):
-		line.Revoked, line.Problem = back.Reason, err.Error()
+		line.Revoked, line.Problem = back.err.Reason, err.Error()+"; "+back.way
 	case err != nil:
 		line.Problem = err.Error()
 	}

@@ -259,7 +259,7 @@ func trustText(t fetch.Trust, location string) string {
 }
 
 // allowed refuses a version that its marketplace took back, with a
-// *fetch.RevokedError. It asks no network. An index that has run out stops
+// *takenBackError. It asks no network. An index that has run out stops
 // nothing that is installed; what is not known since is said.
 func (a *app) allowed(home string, r *record.Record) error {
 	if r.Index.URL == "" {
@@ -269,7 +269,7 @@ func (a *app) allowed(home string, r *record.Record) error {
 	if err != nil {
 		return nil // it is no address any more; what is installed stays
 	}
-	if err := revoked(m, r); err != nil {
+	if err := a.takenBack(home, m, r); err != nil {
 		return err
 	}
 	if stale := m.RunOut(); stale != nil {

@@ -27,6 +27,8 @@ type update struct {
 	shop  *shop
 	entry manifest.Entry
 	held  string // heldPinned or heldRolledBack; "" = it can be put in place
+
+	revoked string // why the marketplace took the version of entry back
 }
 
 // updates is what asking the marketplaces of a set of activations gave.
@@ -102,7 +104,8 @@ func (u *updates) look(s *shop, rec *record.Record) error {
 	if err != nil || e.Version <= rec.Version {
 		return err
 	}
-	u.found = append(u.found, update{rec: rec, shop: s, entry: e, held: heldOf(rec, e.Version)})
+	reason, _ := s.index.Revoked(e)
+	u.found = append(u.found, update{rec: rec, shop: s, entry: e, held: heldOf(rec, e.Version), revoked: reason})
 	return nil
 }
 
@@ -117,15 +120,19 @@ func heldOf(rec *record.Record, v manifest.Version) string {
 	return ""
 }
 
-// heldText says why a version is not put in place, and what to do about it.
+// heldText says why a version is not put in place.
 func (u *update) heldText() string {
+	var words []string
+	if u.revoked != "" {
+		words = append(words, "REVOKED: "+u.revoked)
+	}
 	switch u.held {
 	case heldPinned:
-		return "pinned"
+		words = append(words, "pinned")
 	case heldRolledBack:
-		return "rolled back"
+		words = append(words, "rolled back")
 	}
-	return ""
+	return strings.Join(words, ", ")
 }
 
 func (a *app) outdatedCommand() *cobra.Command {
@@ -154,13 +161,14 @@ type outdatedLine struct {
 	Released        string           `json:"released"`
 	Index           string           `json:"index"`
 	Held            string           `json:"held,omitempty"`
+	Revoked         string           `json:"revoked,omitempty"`
 }
 
 func lineOfUpdate(u update) outdatedLine {
 	return outdatedLine{
 		Name: u.rec.Name, Connector: u.rec.Connector, Version: u.rec.Version, VersionString: displayVersion(u.rec),
 		Available: u.entry.Version, AvailableString: manifest.DisplayVersion(u.entry), Released: u.entry.ReleaseDate,
-		Index: u.shop.index.Location(), Held: u.held,
+		Index: u.shop.index.Location(), Held: u.held, Revoked: u.revoked,
 	}
 }
 
