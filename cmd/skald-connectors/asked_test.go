@@ -79,3 +79,35 @@ func (b *bench) outdatedUnknown(t *testing.T) {
 		t.Errorf("nothing is known: exit %d: %s", code, out)
 	}
 }
+
+// TestExportOfWhatIsInstalled takes an id that two marketplaces have for the one that is installed, with the network and
+// without; where nothing or both are, nobody chooses.
+func TestExportOfWhatIsInstalled(t *testing.T) {
+	b := newBench(t)
+	b.env = append(b.env, "SKALD_CONNECTORS_INDEX=")
+	var servers []*httptest.Server
+	for _, name := range []string{"one", "two"} {
+		s := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(b.dir, "market"))))
+		t.Cleanup(s.Close)
+		servers = append(servers, s)
+		b.must("marketplace", "add", s.URL, "--name", name, "--unsigned")
+	}
+	b.must("marketplace", "remove", "public")
+	file := filepath.Join(b.dir, "plain.tar")
+	export := func(want int, wantErr string) {
+		t.Helper()
+		code, out, errs := b.run(nil, "bundle", "export", "plain", "-o", file, "--json")
+		if code != want || !strings.Contains(errs, wantErr) || code == exitDone && !strings.Contains(out, servers[1].URL) {
+			t.Errorf("bundle export: exit %d, want %d: %s%s", code, want, out, errs)
+		}
+	}
+	export(exitUsage, "2 marketplaces have a connector")
+	b.must("install", "two/plain", "--yes")
+	export(exitDone, "plain is taken from two")
+	servers[0].Close()
+	export(exitDone, "plain is taken from two")
+	servers[1].Close()
+	export(exitDone, "plain is taken from two")
+	b.must("install", "one/plain", "--yes", "--as", "another")
+	export(exitUsage, "plain")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +57,7 @@ func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
 	if err != nil {
 		return err
 	}
-	s, e, err := all.lookup(o.id)
+	s, e, err := a.lookupInstalled(all, o.id)
 	if err != nil {
 		return err
 	}
@@ -81,6 +82,30 @@ func (a *app) exportBundle(ctx context.Context, o *exportOptions) error {
 	}
 	a.line("%s: %s %s, %s; %s", to, e.ID, manifest.DisplayVersion(b.Entry()), size(n), trustText(b.Index().Trust(), s.index.Location()))
 	return nil
+}
+
+// lookupInstalled is lookup where an id that may be several has an answer already: the one that
+// is installed, where everything of that id came from one marketplace.
+func (a *app) lookupInstalled(all *shops, id string) (*shop, manifest.Entry, error) {
+	s, e, err := all.lookup(id)
+	if classifyOnly(err) != exitUsage {
+		return s, e, err
+	}
+	_, listed, _ := a.installed() // where it cannot be read, the question stays
+	var from []string
+	for _, l := range listed {
+		if l.Record != nil && l.Record.Connector == id && !slices.Contains(from, l.Record.Index.URL) {
+			from = append(from, l.Record.Index.URL)
+		}
+	}
+	for _, one := range all.open {
+		if len(from) == 1 && one.index.Location() == from[0] {
+			a.say("note: %s is taken from %s, as it is installed here", id, one.name)
+			e, err := one.index.Lookup(id)
+			return one, e, err
+		}
+	}
+	return s, e, err
 }
 
 // packagesOf downloads the packages that go into a bundle; "" where there are
