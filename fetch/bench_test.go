@@ -196,7 +196,7 @@ func BenchmarkBuildCache(b *testing.B) {
 		}
 	})
 	b.ReportMetric(peak(b, o)/float64(len(body)), "memory/index")
-	side, _ := filepath.Glob(filepath.Join(o.CacheDir, "index", "*.side"))
+	side, _ := filepath.Glob(filepath.Join(o.CacheDir, "index", "*."+sideKind))
 	info, err := os.Stat(side[0])
 	if err != nil {
 		b.Fatal(err)

@@ -169,7 +169,7 @@ func putWith(root *os.Root, name string, write func(io.Writer) error) error {
 }
 
 // sweep removes files of a folder for which dead says so, and temporary files that were left behind.
-func sweep(root *os.Root, now time.Time, dead func(name string) bool) {
+func sweep(root *os.Root, now time.Time, dead func(fs.DirEntry) bool) {
 	d, err := root.Open(".")
 	if err != nil {
 		return
@@ -178,7 +178,7 @@ func sweep(root *os.Root, now time.Time, dead func(name string) bool) {
 	for {
 		entries, err := d.ReadDir(256)
 		for _, e := range entries {
-			if dead(e.Name()) || strings.HasPrefix(e.Name(), tempPrefix) && isOld(e, now) {
+			if dead(e) || strings.HasPrefix(e.Name(), tempPrefix) && isOlder(e, now, tempAge) {
 				root.Remove(e.Name())
 			}
 		}
@@ -188,9 +188,9 @@ func sweep(root *os.Root, now time.Time, dead func(name string) bool) {
 	}
 }
 
-func isOld(e fs.DirEntry, now time.Time) bool {
+func isOlder(e fs.DirEntry, now time.Time, age time.Duration) bool {
 	info, err := e.Info()
-	return err == nil && now.Sub(info.ModTime()) > tempAge
+	return err == nil && now.Sub(info.ModTime()) > age
 }
 
 // openRegular opens a file for reading and refuses everything that is not a regular file, links included.

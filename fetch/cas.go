@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 
@@ -78,7 +79,7 @@ func (c *cacheDir) newJob(digest string) *job {
 		}
 		if j.err == nil {
 			j.tmp, j.err = newTemp(j.root)
-			sweep(j.root, c.now(), func(string) bool { return false }) // what a killed process left here
+			sweep(j.root, c.now(), func(fs.DirEntry) bool { return false }) // what a killed process left here
 		}
 	}()
 	return j

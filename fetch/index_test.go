@@ -117,13 +117,13 @@ func TestDamagedCache(t *testing.T) {
 		name, ext string
 		damage    func([]byte) []byte
 	}{
-		{"side gone", ".side", nil},
-		{"side empty", ".side", func([]byte) []byte { return nil }},
-		{"side header", ".side", func(b []byte) []byte { b[20] ^= 1; return b }},
-		{"side record", ".side", func(b []byte) []byte { b[headerSize+5] ^= 1; return b }},
-		{"side text", ".side", func(b []byte) []byte { b[headerSize+2*recordSize+3] ^= 1; return b }},
-		{"side table", ".side", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }},
-		{"side cut", ".side", func(b []byte) []byte { return b[:len(b)-5] }},
+		{"side gone", "." + sideKind, nil},
+		{"side empty", "." + sideKind, func([]byte) []byte { return nil }},
+		{"side header", "." + sideKind, func(b []byte) []byte { b[20] ^= 1; return b }},
+		{"side record", "." + sideKind, func(b []byte) []byte { b[headerSize+5] ^= 1; return b }},
+		{"side text", "." + sideKind, func(b []byte) []byte { b[headerSize+2*recordSize+3] ^= 1; return b }},
+		{"side table", "." + sideKind, func(b []byte) []byte { b[len(b)-1] ^= 1; return b }},
+		{"side cut", "." + sideKind, func(b []byte) []byte { return b[:len(b)-5] }},
 		{"body gone", ".body", nil},
 		{"body cut", ".body", func(b []byte) []byte { return b[:len(b)-5] }},
 		{"body flipped", ".body", func(b []byte) []byte { b[len(b)/3] ^= 1; return b }},
@@ -157,7 +157,7 @@ func TestDamagedCache(t *testing.T) {
 			if _, err := ix.Lookup("alpha-mail"); err != nil {
 				t.Errorf("the second time: %v", err)
 			}
-			if row.ext == ".side" && h.seen.Load() != 1 {
+			if row.ext == "."+sideKind && h.seen.Load() != 1 {
 				t.Errorf("a side file is built from the index that is here; asked %d times", h.seen.Load())
 			}
 		})

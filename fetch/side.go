@@ -22,6 +22,7 @@ import (
 // Numbers are little-endian. A page that does not match its checksum makes the file damaged; it is then built again.
 const (
 	sideMagic  = "skaldix\x02"
+	sideKind   = "side2" // how its file's name ends: another form has another name, so two programs can share a cache
 	headerSize = 64
 	recordSize = 28
 	sumSize    = 16

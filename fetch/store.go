@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ const indexDir = "index"
 //
 //	<name>.json               the pointer (pointer.go)
 //	<name>@<digest>.body      the index as it came
-//	<name>@<digest>.side      its side file (side.go)
+//	<name>@<digest>.side2     its side file (side.go); other numbers are those of other programs
 //	<name>@<digest>.minisig   what vouches for it, and <name>.keys (vouchers.go)
 //	<name>.lock               held while the pointer changes
 //
@@ -101,7 +102,7 @@ func (s *store) open(p *pointer) *Index {
 }
 
 func (s *store) openSide(root *os.Root, p *pointer) *side {
-	f, size, err := openRegular(root, s.file(p.Digest, "side"))
+	f, size, err := openRegular(root, s.file(p.Digest, sideKind))
 	if err != nil {
 		return nil
 	}
@@ -120,7 +121,7 @@ func (s *store) rebuild(ix *Index) error {
 		return err
 	}
 	if root, err := s.dir.sub(indexDir, true); err == nil {
-		_ = putWith(root, s.file(ix.digest, "side"), built.writeTo)
+		_ = putWith(root, s.file(ix.digest, sideKind), built.writeTo)
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func (s *store) put(p *pointer, d *download, built *sideFile) error {
 		err = d.tmp.keep(s.file(p.Digest, "body"))
 	}
 	if err == nil {
-		err = putWith(root, s.file(p.Digest, "side"), built.writeTo)
+		err = putWith(root, s.file(p.Digest, sideKind), built.writeTo)
 	}
 	return err
 }
@@ -250,9 +251,12 @@ func (s *store) point(root *os.Root, p *pointer) error {
 	if err := putFile(root, s.pointerFile(), data); err != nil {
 		return err
 	}
-	own := s.name + "@"
-	sweep(root, s.now(), func(name string) bool {
-		return strings.HasPrefix(name, own) && !strings.HasPrefix(name, own+p.Digest[:16]+".")
+	sweep(root, s.now(), func(e fs.DirEntry) bool {
+		kind, ours := strings.CutPrefix(e.Name(), s.file(p.Digest, ""))
+		if !ours {
+			return strings.HasPrefix(e.Name(), s.name+"@")
+		}
+		return kind != sideKind && strings.HasPrefix(kind, "side") && isOlder(e, s.now(), pruneAge)
 	})
 	return nil
 }
