@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"skald-connectors/fetch/trust"
+	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
 
@@ -137,7 +138,11 @@ func (m *Marketplace) refresh(ctx context.Context, g *guard, p *pointer, cached 
 			g.vouch(cached)
 		}
 		fresh.Says = cached.trust.Ignored
-		return cached, m.written(m.store.confirm(ctx, fresh, g.still(fresh.Digest)))
+		err := m.store.confirm(ctx, fresh, g.still(fresh.Digest))
+		if atomicfile.Unwritable(err) {
+			err = nil // the next one asks again
+		}
+		return cached, m.written(err)
 	}
 	fresh.Digest, fresh.Size = hex.EncodeToString(d.digest[:]), d.size
 	if g != nil {
@@ -193,7 +198,7 @@ func (m *Marketplace) receive(g *guard, r io.Reader, size int64) (*download, err
 		said = trust.NewMessage(r)
 		r = said
 	}
-	d, err := m.store.take(r, keep)
+	d, err := m.store.take(r, keep, g == nil) // what was seen of a signed one has to be written down
 	if err != nil {
 		return nil, err
 	}

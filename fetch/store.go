@@ -141,17 +141,26 @@ func (d *download) drop() {
 	}
 }
 
-// take reads an index. keep says whether it goes into the cache; else it stays in memory.
-func (s *store) take(r io.Reader, keep bool) (*download, error) {
+// unkeptIndex is up to which size an index stays in memory where the cache cannot be written: some ten thousand entries.
+const unkeptIndex = 16 << 20
+
+// hold reads an index of at most limit bytes into memory; tooLarge is what one that is larger means.
+func hold(r io.Reader, limit int64, tooLarge error) (*download, error) {
+	mem, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(mem)) > limit {
+		err = tooLarge
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &download{mem: mem, digest: sha256.Sum256(mem), size: int64(len(mem))}, nil
+}
+
+// take reads an index. keep says whether it goes into the cache; else it stays in memory. Where the cache cannot be
+// written, spare lets it stay in memory all the same.
+func (s *store) take(r io.Reader, keep, spare bool) (*download, error) {
 	if !keep {
-		mem, err := io.ReadAll(io.LimitReader(r, smallIndex+1))
-		if err == nil && len(mem) > smallIndex {
-			err = errors.New("the index grew while it was read")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &download{mem: mem, digest: sha256.Sum256(mem), size: int64(len(mem))}, nil
+		return hold(r, smallIndex, errors.New("the index grew while it was read"))
 	}
 	root, err := s.dir.sub(indexDir, true)
 	var t *temp
@@ -159,7 +168,11 @@ func (s *store) take(r io.Reader, keep bool) (*download, error) {
 		t, err = newTemp(root)
 	}
 	if err != nil {
-		return nil, final{fmt.Errorf("writing the cached index of %q: %w", s.name, err)}
+		err = final{fmt.Errorf("writing the cached index of %q: %w", s.name, err)}
+		if spare && atomicfile.Unwritable(err) {
+			return hold(r, unkeptIndex, err)
+		}
+		return nil, err
 	}
 	n, tooMuch, err := copyLimited(t, r, manifest.MaxIndexBytes)
 	if err == nil && tooMuch {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,10 +105,11 @@ func (s *Sandbox) learn() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("keeping what this machine enforces: %w", err)
+	err = os.MkdirAll(s.dir, 0o700)
+	if err == nil {
+		err = atomicfile.Write(file, text, 0o600)
 	}
-	if err := atomicfile.Write(file, text, 0o600); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err != nil && !atomicfile.Unwritable(err) { // then it is tried again at the next start
 		return fmt.Errorf("keeping what this machine enforces: %w", err)
 	}
 	return nil

@@ -67,7 +67,7 @@ func (b *bench) outdatedUnknown(t *testing.T) {
 	if _, out, _ := b.run(nil, "outdated", "--json"); !strings.Contains(out, `"from_before": [`) {
 		t.Errorf("an answer from an index of before does not say so: %s", out)
 	}
-	if err := os.RemoveAll(filepath.Join(b.home(), "cache", "index")); err != nil {
+	if err := os.RemoveAll(filepath.Join(b.dir, "home", "cache", "index")); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := b.run(nil, "outdated")

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -40,7 +39,7 @@ func machineCode(err error) (int, string, bool) {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return exitFailed, diskHint, true
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+	case atomicfile.Unwritable(err):
 		return exitFailed, "make the file or folder yours; where it is below the home folder of this program, another one can be named with --home DIR", true
 	}
 	return 0, "", false

@@ -248,23 +248,23 @@ func (s *served) openJournals() (calls io.Writer, closeAll func()) {
 	logPath, callsPath := s.act.JournalPaths(s.name)
 	s.log = s.app.stderr
 	var opened []*launch.Journal
-	open := func(path string, size int64) *launch.Journal {
+	open := func(path, what string, size int64) *launch.Journal {
 		err := atomicfile.PrivateDir(filepath.Dir(path))
 		var j *launch.Journal
 		if err == nil {
 			j, err = launch.OpenJournal(path, size)
 		}
 		if err != nil {
-			s.app.say("%s: %v", program, err)
+			s.app.say("note: %s of this session is kept: %v", what, err)
 			return nil
 		}
 		opened = append(opened, j)
 		return j
 	}
-	if j := open(logPath, logSize); j != nil {
+	if j := open(logPath, "no log", logSize); j != nil {
 		s.log = &teeLog{file: j, stream: s.app.stderr, now: s.app.hooks.now}
 	}
-	if j := open(callsPath, callsSize); j != nil {
+	if j := open(callsPath, "no receipt", callsSize); j != nil {
 		calls = j
 	}
 	return calls, func() {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // UnsafeError says that a state file or folder is not ours alone: another user
@@ -17,6 +18,12 @@ type UnsafeError struct {
 }
 
 func (e *UnsafeError) Error() string { return fmt.Sprintf("%q is not safe to use: %s", e.Path, e.Why) }
+
+// Unwritable tells that the place cannot be written to by us: another's, or on a file system that is read-only. A disk
+// that is full is none.
+func Unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
 
 // Read returns the content of one of our own state files, at most limit bytes. A
 // larger file is an error, never a cut one.
