@@ -216,9 +216,9 @@ func texts(list []any) ([]string, bool) {
 	return out, true
 }
 
-// ours tells whether the entry starts this program for that activation and home.
-func (s start) ours(name, home string) bool {
-	if !isProgram(s.command) || len(s.args) < 2 || s.args[0] != "run" || s.args[1] != name {
+// ours tells whether the entry starts this program for that activation and home; program is the command that is written now.
+func (s start) ours(name, home, program string) bool {
+	if !isProgram(s.command, program) || len(s.args) < 2 || s.args[0] != "run" || s.args[1] != name {
 		return false
 	}
 	named := ""
@@ -232,11 +232,15 @@ func (s start) ours(name, home string) bool {
 	return named == home
 }
 
-// isProgram tells whether a command is this program, by any path.
-func isProgram(command string) bool {
-	base := path.Base(strings.ReplaceAll(command, `\`, "/"))
-	return base == ourProgram || strings.EqualFold(base, ourProgram+".exe")
+// isProgram tells whether a command is this program, by any path: under its own name, or under the one that it has here. A file
+// that was downloaded is often called after its version or system, and its entries are ours all the same.
+func isProgram(command, program string) bool {
+	base, here := baseOf(command), baseOf(program)
+	return base == ourProgram || strings.EqualFold(base, ourProgram+".exe") ||
+		program != "" && (base == here || strings.HasSuffix(here, ".exe") && strings.EqualFold(base, here))
 }
+
+func baseOf(command string) string { return path.Base(strings.ReplaceAll(command, `\`, "/")) }
 
 // digestOf identifies an entry by its values; order, spacing and comments do not
 // count, because clients write their files anew.

@@ -89,7 +89,7 @@ func (m *Mounter) Inspect(client, configDir string) ([]FileState, error) {
 // rowTarget is a target that is only read.
 func (m *Mounter) rowTarget(w *row, file string) *target {
 	t := &target{client: w.id, file: file, real: file, shape: w.shape, ed: editorOf(w.format), place: w.place(),
-		home: m.o.Home, settle: m.settle, restart: w.restart, mkdir: w.mkdirLck}
+		command: m.o.Program, home: m.o.Home, settle: m.settle, restart: w.restart, mkdir: w.mkdirLck}
 	if w.shape == opencodeV1 {
 		t.adapt = adaptOpenCode
 	}
@@ -111,16 +111,16 @@ func (t *target) inspect() FileState {
 	}
 	for _, named := range e.place.entries(tree) {
 		line, _ := e.line(cur, named.key)
-		s.Entries = append(s.Entries, inspected(named, line))
+		s.Entries = append(s.Entries, inspected(named, line, t.command))
 	}
 	return s
 }
 
-func inspected(named field, line int) Entry {
+func inspected(named field, line int, program string) Entry {
 	x := Entry{Name: named.key, Digest: digestOf(named.val), Line: line}
 	st, _ := readStart(named.val)
 	x.Command, x.Args, x.Env, x.URL, x.Headers = st.command, st.args, st.env, st.url, st.headers
-	if isProgram(st.command) && len(st.args) > 1 && st.args[0] == "run" {
+	if isProgram(st.command, program) && len(st.args) > 1 && st.args[0] == "run" {
 		x.Activation = st.args[1]
 	}
 	x.Secrets = plainSecrets(st)

@@ -203,7 +203,7 @@ func (m *Mounter) target(r Request) (*target, error) {
 	if err := m.resolve(t); err != nil {
 		return nil, err
 	}
-	t.command, t.args = m.o.Program, []string{"run", r.Name}
+	t.args = []string{"run", r.Name}
 	if m.o.Home != "" {
 		t.args = append(t.args, "--home", m.o.Home)
 	}

@@ -250,3 +250,24 @@ func TestUpdateInEveryFormat(t *testing.T) {
 		}
 	}
 }
+
+// A program that is called otherwise knows its own entries, also while somebody else writes the file: it looks at it again then.
+func TestProgramOfAnotherName(t *testing.T) {
+	w := newWorld(t, "linux")
+	w.m.o.Program = "/home/u/Downloads/skald-connectors-linux-amd64"
+	file := w.file("cursor")
+	w.write(file, []byte(foreign)) // just now, so that the mount looks again
+	w.mount(Request{Client: "cursor", Name: "plain", Create: true})
+	w.mount(Request{Client: "cursor", Name: "plain", Create: true}) // no record knows of it yet
+	states, err := w.m.Inspect("cursor", "")
+	check(t, err)
+	if len(states) != 1 || len(states[0].Entries) != 2 || states[0].Entries[1].Activation != "plain" {
+		t.Errorf("its entry is not seen: %+v", states)
+	}
+	w.unmount(Request{Client: "cursor", Name: "plain"})
+	w.same(file, []byte(foreign), "after unmount")
+
+	w.m.o.Program = "/home/u/Downloads/another" // the name that it has now counts, and no other one
+	w.write(file, []byte(strings.Replace(foreign, `"npx", "args": ["-y", "mail"]`, `"/x/skald-connectors-linux-amd64", "args": ["run", "mail"]`, 1)))
+	w.refusal(Request{Client: "cursor", Name: "mail"}, Conflict)
+}

@@ -75,7 +75,7 @@ func (t *target) owned(e textEdit, tree any, cur []byte, r Request) (entry any, 
 	switch {
 	case slices.Contains(r.Digests, digestOf(entry)):
 	case t.strict && reflect.DeepEqual(entry, any(t.entry(r.Name).tree())):
-	case !t.strict && s.ours(r.Name, t.home):
+	case !t.strict && s.ours(r.Name, t.home, t.command):
 	default:
 		return nil, true, refuse(Conflict, "there is another entry named "+jsonString(r.Name)+", which is not ours")
 	}
@@ -148,7 +148,7 @@ func (t *target) updating(e textEdit, cur []byte, old any, s start, mine layer, 
 		return next{}, t.refused(err, cur)
 	}
 	layers := []layer{mine}
-	if m, ok := old.(map[string]any); ok && s.ours(mine.Name, t.home) && !t.strict {
+	if m, ok := old.(map[string]any); ok && s.ours(mine.Name, t.home, t.command) && !t.strict {
 		if merged := want.with(m); !reflect.DeepEqual(merged.tree(), want.tree()) {
 			want, layers = merged, nil
 		}
