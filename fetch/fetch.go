@@ -118,8 +118,7 @@ func Open(o Options) (*Marketplace, error) {
 		return nil, fmt.Errorf("opening marketplace: %w", err)
 	}
 	cache := &cacheDir{path: o.CacheDir, now: o.Now}
-	_, name := src.id()
-	return &Marketplace{o: o, src: src, cache: cache, store: newStore(cache, name, o.Now), slots: make(chan struct{}, parallelFiles), note: note}, nil
+	return &Marketplace{o: o, src: src, cache: cache, store: newStore(cache, src, o.Now), slots: make(chan struct{}, parallelFiles), note: note}, nil
 }
 
 // serialised calls f for one event at a time; a nil f is fine.

@@ -65,7 +65,7 @@ func (m *Marketplace) remembered() (*trust.State, error) {
 	if m.o.TrustDir == "" || location == "builtin" {
 		return nil, nil
 	}
-	stored, err := trust.Load(m.o.TrustDir, name)
+	stored, err := trust.Load(m.o.TrustDir, name, location)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,24 @@ type source interface {
 
 // validators are what a marketplace gives to ask "is it still this one".
 type validators struct{ ETag, LastModified string }
+
+// OneLocation is the one spelling of a marketplace's location, as Marketplace.Location gives it: without credentials. What is no
+// location comes back as it is. It touches nothing.
+func OneLocation(location string) string {
+	src, err := openSource(Options{Location: location, Builtin: noTree{}}, func(Event) {})
+	if err != nil {
+		return location
+	}
+	one, _ := src.id()
+	return one
+}
+
+// noTree stands for the built-in tree where nothing is read of it.
+type noTree struct{}
+
+func (noTree) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
 
 // openSource finds out what kind of place a location is. It touches nothing.
 func openSource(o Options, note func(Event)) (source, error) {

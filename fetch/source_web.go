@@ -31,30 +31,13 @@ func newWebSource(o Options, note func(Event)) (*webSource, error) {
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return nil, fmt.Errorf("%s: a marketplace's address has no query and no fragment", plain(u))
 	}
-	base := &url.URL{Scheme: u.Scheme, Host: oneHost(u), Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/")}
-	asked := *u // with the credentials
-	asked.Host = base.Host
+	base, why := onePlace(u)
+	if why != "" {
+		return nil, fmt.Errorf("%s: %s", plain(u), why)
+	}
+	asked := *base
+	asked.User = u.User
 	return &webSource{base: base, c: newClient(o, &asked, note)}, nil
-}
-
-// oneHost is the one spelling of a host: what is known of a marketplace's keys is found by its address, and another spelling of
-// that would be a marketplace without keys.
-func oneHost(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	for scheme, port := range map[string]string{"https": ":443", "http": ":80"} {
-		if u.Scheme == scheme {
-			host = strings.TrimSuffix(host, port)
-		}
-	}
-	host = strings.TrimSuffix(host, ":")
-	name, port := strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), ""
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		port = host[i:]
-	}
-	if strings.Contains(name, ":") {
-		name = "[" + name + "]"
-	}
-	return name + port
 }
 
 // unsafeInName replaces what may not stand in a file name.

@@ -17,12 +17,19 @@ func (m *Marketplace) Revoked(id string, version int64, manifest string) (reason
 	if m.o.TrustDir == "" || location == "builtin" {
 		return "", false, nil
 	}
-	s, err := trust.Load(m.o.TrustDir, name)
+	s, err := trust.Load(m.o.TrustDir, name, location)
 	if err != nil || s == nil || s.Floor == nil {
 		return "", false, err
 	}
 	reason, revoked = revocation(s.Floor.Revoked, id, version, manifest)
 	return reason, revoked, nil
+}
+
+// Signed tells whether the marketplace is a signed one here: by keys of the user or of this program, or by what was seen of it. It
+// looks at what is remembered only.
+func (m *Marketplace) Signed() (bool, error) {
+	s, err := m.remembered()
+	return s != nil, err
 }
 
 // RunOut says why the last index of a signed marketplace is no longer good; nil: it is, or it is not a signed one. It

@@ -32,12 +32,16 @@ const indexDir = "index"
 // The files of an index are named after it, so whoever read a pointer finds that index or none, never a mixture. They
 // are not flushed to the disk: each is bound to a digest, and what does not match is fetched or built again.
 type store struct {
-	dir  *cacheDir
-	name string
-	now  func() time.Time
+	dir      *cacheDir
+	location string
+	name     string
+	now      func() time.Time
 }
 
-func newStore(dir *cacheDir, name string, now func() time.Time) *store { return &store{dir, name, now} }
+func newStore(dir *cacheDir, src source, now func() time.Time) *store {
+	location, name := src.id()
+	return &store{dir, location, name, now}
+}
 
 func (s *store) pointerFile() string { return s.name + ".json" }
 
@@ -54,6 +58,9 @@ func (s *store) load() (*pointer, error) {
 	var p *pointer
 	if err == nil {
 		p, err = parsePointer(data)
+	}
+	if p != nil && p.Location != s.location { // the names of files are short: another one on the same host can have been made to have this one's
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the cached index of %q: %w", s.name, err)

@@ -185,7 +185,7 @@ func FuzzVouchers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		noError(t, os.MkdirAll(filepath.Join(dir, indexDir), 0o700))
-		s := newStore(&cacheDir{path: dir}, "x", nil)
+		s := &store{dir: &cacheDir{path: dir}, name: "x"}
 		noError(t, os.WriteFile(filepath.Join(dir, indexDir, s.vouchersFile()), data, 0o600))
 		kept, _ := s.vouchers()
 		list := chain(now, func(n int64) (voucher, bool) { v, ok := kept.Documents[n]; return v, ok })

@@ -78,7 +78,7 @@ func (a *app) marketOptions(location, home string) fetch.Options {
 		Location: location, Builtin: a.hooks.builtin, CacheDir: filepath.Join(home, "cache"), TrustDir: filepath.Join(home, "trust"),
 		Env: a.getenv, Now: a.hooks.now, Progress: a.showEvent, UserAgent: program + "/" + versionString(),
 	}
-	if strings.TrimRight(location, "/") == a.publicLocation() && a.hooks.builtin != nil {
+	if a.hooks.builtin != nil && fetch.OneLocation(location) == a.publicLocation() {
 		// The built-in tree is the public marketplace's own: its keys are those that this release vouches for.
 		if keys, err := fs.ReadFile(a.hooks.builtin, "keys.json"); err == nil {
 			o.Keys = keys

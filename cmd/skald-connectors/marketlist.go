@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"skald-connectors/fetch"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
@@ -68,7 +70,35 @@ func readPlaces(home string) (*places, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of marketplaces %s: %w", path, err)
 	}
+	for i, m := range p.Listed { // as an earlier version, or a person, spelled it
+		p.Listed[i].Location = fetch.OneLocation(m.Location)
+	}
 	return p, nil
+}
+
+// editPlaces changes the list, from what is on the disk now: another process may have changed it while this one asked the network.
+func editPlaces(ctx context.Context, home string, change func(*places) error) error {
+	err := atomicfile.PrivateDir(home)
+	locks := filepath.Join(home, "locks")
+	if err == nil {
+		err = atomicfile.PrivateDir(locks)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the list of marketplaces: %w", err)
+	}
+	unlock, err := atomicfile.Lock(ctx, filepath.Join(locks, ".marketplaces.lock"), nil)
+	if err != nil {
+		return fmt.Errorf("writing the list of marketplaces: %w", err)
+	}
+	defer unlock()
+	now, err := readPlaces(home)
+	if err == nil {
+		err = change(now)
+	}
+	if err != nil {
+		return err
+	}
+	return now.write(home)
 }
 
 func (p *places) check() error {
@@ -133,13 +163,28 @@ func (p *places) all() []marketEntry {
 	return append([]marketEntry{{Name: publicName, Location: publicMarketplace}}, p.Listed...)
 }
 
-// at gives the listed marketplace at a location.
+// at gives the listed marketplace at a location, however that is spelled. Of two that were one once they are spelled alike, the
+// one with keys.
 func (p *places) at(location string) (marketEntry, bool) {
-	i := slices.IndexFunc(p.all(), func(m marketEntry) bool { return m.Location == location })
-	if i < 0 {
-		return marketEntry{Location: location}, false
+	location = fetch.OneLocation(location)
+	found := marketEntry{Location: location}
+	is := false
+	for _, m := range p.all() {
+		if m.Location == location && (!is || len(found.Keys) == 0) {
+			found, is = m, true
+		}
 	}
-	return p.all()[i], true
+	return found, is
+}
+
+// put lists a marketplace, in place of what is listed at its location.
+func (p *places) put(m marketEntry, public bool) {
+	if i := slices.IndexFunc(p.Listed, func(old marketEntry) bool { return old.Location == m.Location }); i >= 0 {
+		p.Listed[i] = m
+	} else {
+		p.Listed = append(p.Listed, m)
+	}
+	p.NoPublic = p.NoPublic && !public
 }
 
 func (p *places) named(name string) (marketEntry, bool) {

@@ -61,7 +61,7 @@ func (a *app) marketplaceCommand() *cobra.Command {
 			"That its index is a signed one is not forgotten.",
 		Example:           "  skald-connectors marketplace remove acme",
 		ValidArgsFunction: a.completeMarkets,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.removeMarket(args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.removeMarket(cmd.Context(), args[0]) },
 	}
 	c.AddCommand(add, list, remove)
 	return c
@@ -86,24 +86,22 @@ func (a *app) addMarket(ctx context.Context, location string, o *marketOptions) 
 	if err != nil {
 		return err
 	}
-	if len(p.Keys) == 0 && !o.unsigned {
-		if err := a.agreeUnsigned(ctx, home, p); err != nil {
-			return err
-		}
+	if err := a.vouchedFor(ctx, home, p, o, listed); err != nil {
+		return err
 	}
 	ix, err := a.tryMarket(ctx, home, p)
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(listed.Listed, func(m marketEntry) bool { return m.Location == p.Location }); i >= 0 {
-		listed.Listed[i] = *p
-	} else {
-		listed.Listed = append(listed.Listed, *p)
-	}
-	if p.Location == a.publicLocation() {
-		listed.NoPublic = false
-	}
-	if err := listed.write(home); err != nil {
+	err = editPlaces(ctx, home, func(now *places) error {
+		again, err := a.newPlace(home, location, o, now)
+		if err == nil {
+			p.Name = again.Name
+			now.put(*p, p.Location == a.publicLocation())
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if a.json {
@@ -163,14 +161,33 @@ func (a *app) newPlace(home, location string, o *marketOptions, listed *places) 
 	return p, nil
 }
 
-// agreeUnsigned asks about a marketplace for which no key is given: a key that
-// the person knows from elsewhere, or a yes to none. A folder of this machine is
-// its owner's to trust.
-func (a *app) agreeUnsigned(ctx context.Context, home string, p *marketEntry) error {
+// vouchedFor settles by which keys a marketplace is added, where none are given. Keys that are pinned here stay, and one that is known
+// as a signed one stays that: neither is a thing to agree to.
+func (a *app) vouchedFor(ctx context.Context, home string, p *marketEntry, o *marketOptions, listed *places) error {
+	if len(p.Keys) > 0 {
+		return nil
+	}
+	if before, known := listed.at(p.Location); known && len(before.Keys) > 0 {
+		if o.unsigned {
+			return withHint(usagef("keys of %s are pinned here, so it is a signed marketplace", p.Location), "leave --unsigned out; %s marketplace remove %s takes it off the list", program, before.Name)
+		}
+		p.Keys, p.Needed = before.Keys, before.Needed
+		return nil
+	}
 	m, err := a.marketplace(p.Location, home)
 	if err != nil {
 		return err
 	}
+	if signed, err := m.Signed(); err != nil || signed || o.unsigned {
+		return err
+	}
+	return a.agreeUnsigned(ctx, m, p)
+}
+
+// agreeUnsigned asks about a marketplace for which no key is given: a key that
+// the person knows from elsewhere, or a yes to none. A folder of this machine is
+// its owner's to trust.
+func (a *app) agreeUnsigned(ctx context.Context, m *fetch.Marketplace, p *marketEntry) error {
 	offered, err := m.OfferedKeys(ctx)
 	if err != nil {
 		return err
@@ -310,20 +327,25 @@ func (a *app) lookAtMarket(ctx context.Context, home string, p marketEntry) mark
 	return d
 }
 
-func (a *app) removeMarket(name string) error {
+func (a *app) removeMarket(ctx context.Context, name string) error {
 	home, listed, err := a.listedPlaces()
 	if err != nil {
 		return err
 	}
+	missing := withHint(&exitError{exitNotFound, fmt.Errorf("there is no marketplace %q", name)}, "see %s marketplace list", program)
 	p, ok := listed.named(name)
 	if !ok {
-		return withHint(&exitError{exitNotFound, fmt.Errorf("there is no marketplace %q", name)}, "see %s marketplace list", program)
+		return missing
 	}
-	listed.Listed = slices.DeleteFunc(listed.Listed, func(m marketEntry) bool { return m.Name == name })
-	if p.Location == publicMarketplace {
-		listed.NoPublic = true
-	}
-	if err := listed.write(home); err != nil {
+	err = editPlaces(ctx, home, func(now *places) error {
+		if p, ok = now.named(name); !ok { // another process was faster
+			return missing
+		}
+		now.Listed = slices.DeleteFunc(now.Listed, func(m marketEntry) bool { return m.Name == name })
+		now.NoPublic = now.NoPublic || p.Location == publicMarketplace
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	if a.json {
@@ -335,7 +357,7 @@ func (a *app) removeMarket(name string) error {
 		return err
 	}
 	for _, l := range installed {
-		if l.Record != nil && l.Record.Index.URL == p.Location {
+		if l.Record != nil && fetch.OneLocation(l.Record.Index.URL) == p.Location {
 			a.say("%s was installed from it and stays", l.Name)
 		}
 	}

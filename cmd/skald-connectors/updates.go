@@ -87,7 +87,7 @@ func (a *app) updateShop(ctx context.Context, home, location string, mode fetch.
 		return a.readShop(ctx, home, location, mode)
 	}
 	named, err := a.marketplace(a.indexFlag, home)
-	if err != nil || named.Location() != location {
+	if err != nil || named.Location() != fetch.OneLocation(location) {
 		return nil, err
 	}
 	return a.readShop(ctx, home, location, mode)

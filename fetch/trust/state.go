@@ -77,8 +77,9 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 
 func statePath(dir, name string) string { return filepath.Join(dir, name+".json") }
 
-// Load reads the state of an origin; nil when there is none. The error is a *DamagedError.
-func Load(dir, name string) (*State, error) {
+// Load reads the state of an origin, which is at location; nil when there is none. One of another location is an error too: names
+// of files are short, so that one on the same host could be made to have the name of this one. The error is a *DamagedError.
+func Load(dir, name, location string) (*State, error) {
 	path := statePath(dir, name)
 	data, err := atomicfile.Read(path, stateLimit)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,6 +88,9 @@ func Load(dir, name string) (*State, error) {
 	var s *State
 	if err == nil {
 		s, err = parseState(data)
+	}
+	if err == nil && s.Location != location {
+		err = fmt.Errorf("it is that of %s, and not of %s", s.Location, location)
 	}
 	if err != nil {
 		return nil, &DamagedError{path, err}

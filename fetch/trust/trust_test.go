@@ -126,7 +126,7 @@ func TestStateKeepsWhatItDoesNotKnow(t *testing.T) {
 	data, err := os.ReadFile(path)
 	check(t, err)
 	check(t, os.WriteFile(path, bytes.Replace(data, []byte("{"), []byte(`{"later": {"a": [1]},`), 1), 0o600))
-	s, err = Load(dir, "x")
+	s, err = Load(dir, "x", "https://x.example")
 	check(t, err)
 	if s.Floor.Seq != 7 || s.Floor.Signers[0] != k.ID() || !s.Floor.Revoked[0].Covers("a", 3, "") || s.Floor.Revoked[0].Covers("a", 4, "") {
 		t.Errorf("%+v", s.Floor)
@@ -150,15 +150,15 @@ func TestDamagedStateIsNotAFreshOne(t *testing.T) {
 	check(t, err)
 	for name, bad := range map[string]string{
 		"empty": "", "cut": string(good[:len(good)/2]), "null": "null", "no keys": `{"format": 1, "location": "x"}`,
-		"newer": strings.Replace(string(good), `"format": 1`, `"format": 2`, 1), "other key": strings.Replace(string(good), "RW", "AA", 1),
+		"another place's": strings.Replace(string(good), "https://x.example", "https://x.example/y", 1), "newer": strings.Replace(string(good), `"format": 1`, `"format": 2`, 1), "other key": strings.Replace(string(good), "RW", "AA", 1),
 	} {
 		check(t, os.WriteFile(path, []byte(bad), 0o600))
 		var damaged *DamagedError
-		if s, err := Load(dir, "x"); s != nil || !errors.As(err, &damaged) {
+		if s, err := Load(dir, "x", "https://x.example"); s != nil || !errors.As(err, &damaged) {
 			t.Errorf("%s: %v %v", name, s, err)
 		}
 	}
-	if s, err := Load(dir, "y"); s != nil || err != nil {
+	if s, err := Load(dir, "y", "https://x.example"); s != nil || err != nil {
 		t.Errorf("%v %v", s, err)
 	}
 }

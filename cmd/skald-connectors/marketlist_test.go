@@ -1,0 +1,87 @@
+package main
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+)
+
+// TestMarketplacesSideBySide: what another process lists while this one asks a server stays, and what it takes off stays off.
+func TestMarketplacesSideBySide(t *testing.T) {
+	l := newLiar(t)
+	folder := filepath.Join(t.TempDir(), "mirror")
+	if err := copyMarket("testdata/market", folder); err != nil {
+		t.Fatal(err)
+	}
+	l.must("marketplace", "add", folder, "--name", "first")
+	var once sync.Once
+	truth := l.file("connectors.json")
+	l.lie("/connectors.json", func(w http.ResponseWriter, _ *http.Request) {
+		once.Do(func() {
+			for _, args := range [][]string{{"marketplace", "remove", "first"}, {"marketplace", "add", folder, "--name", "second"}} {
+				if code, _, errs := l.on(args...); code != exitDone {
+					t.Errorf("%q: exit %d: %s", args, code, errs)
+				}
+			}
+		})
+		_, _ = w.Write(truth)
+	})
+	l.must("marketplace", "add", l.server.URL, "--unsigned", "--name", "liar")
+	if out := l.must("marketplace", "list"); !strings.Contains(out, "\nsecond ") || !strings.Contains(out, "\nliar ") || strings.Contains(out, "\nfirst ") {
+		t.Errorf("the list is\n%s", out)
+	}
+}
+
+// TestPinsStay: a marketplace whose keys are pinned, or that is known as a signed one, is not made an unsigned one by adding it again.
+func TestPinsStay(t *testing.T) {
+	l := newLiar(t).signed()
+	pinned := string(readFile(t, filepath.Join(l.home, "marketplaces.json")))
+	l.refused(exitUsage, "so it is a signed marketplace", "marketplace", "add", l.server.URL, "--unsigned")
+	l.must("marketplace", "add", l.server.URL)
+	l.must("marketplace", "add", strings.Replace(l.server.URL, "https://", "HTTPS://", 1)+"/x/..")
+	if now := string(readFile(t, filepath.Join(l.home, "marketplaces.json"))); now != pinned {
+		t.Errorf("the list was\n%sand is\n%s", pinned, now)
+	}
+	l.must("marketplace", "add", l.server.URL, "--name", "other")
+	if now := string(readFile(t, filepath.Join(l.home, "marketplaces.json"))); now != strings.Replace(pinned, `"liar"`, `"other"`, 1) {
+		t.Errorf("under another name it is\n%s", now)
+	}
+	l.must("marketplace", "remove", "other")
+	l.must("marketplace", "add", l.server.URL) // nobody has to agree to what is signed
+	unsigned := []byte(strings.Replace(string(l.file("connectors.json")), "A test connector", "Another connector", 1))
+	l.lie("/connectors.json", saying(unsigned))
+	l.refused(exitIntegrity, "is not trusted", "install", "plain", "--yes")
+}
+
+// TestKeysHoldForEverySpelling: keys are found by the address, and another spelling of it is the same address: those that the person
+// pinned, those of a list that an earlier version wrote, those inside the program.
+func TestKeysHoldForEverySpelling(t *testing.T) {
+	l := newLiar(t).signed()
+	address := strings.TrimPrefix(l.server.URL, "https://")
+	port := strings.TrimPrefix(address, "127.0.0.1:")
+	spellings := []string{"HTTPS://" + address, l.server.URL + "/.", l.server.URL + "/%2e/", l.server.URL + "//", l.server.URL + "/x/..",
+		"https://127.0.0.1:0" + port, "https://[::ffff:127.0.0.1]:" + port}
+	unsigned := strings.Replace(string(l.file("connectors.json")), "A test connector", "Another connector", 1)
+	l.lie("/connectors.json", saying([]byte(unsigned)))
+	l.lie("/connectors.json.minisig", missing)
+	for _, at := range spellings {
+		l.refused(exitIntegrity, "its index came without a signature", "--index", at, "install", "plain", "--yes")
+	}
+	list := filepath.Join(l.home, "marketplaces.json")
+	writeFile(t, list, strings.Replace(string(readFile(t, list)), l.server.URL, l.server.URL+"/./", 1))
+	l.refused(exitIntegrity, "its index came without a signature", "--index", l.server.URL, "install", "plain", "--yes")
+
+	public := newLiar(t)
+	public.public = true
+	for _, name := range []string{"root", "a"} {
+		public.must("catalog", "keygen", public.key(name), "--no-password")
+	}
+	public.must("catalog", "keys", "add", "--dir", public.dir, "--root", public.key("root")+".pub", "--index", public.key("a")+".pub", "--key", public.key("root"))
+	public.builtin = fstest.MapFS{"keys.json": {Data: public.file("keys.json")}}
+	for _, at := range []string{public.server.URL + "/", strings.Replace(public.server.URL, "https", "Https", 1), public.server.URL + "/y/../"} {
+		public.refused(exitIntegrity, "its index came without a signature", "--index", at, "install", "plain", "--yes")
+	}
+}
