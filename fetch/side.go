@@ -17,12 +17,12 @@ import (
 //	records  28 bytes an entry, sorted by folded id: place of its text, place and length of its bytes, their hash
 //	text     a line an entry, same order: folded id, name, tags, description, kind (see skim.go)
 //	marks    which blocks of the text may have a word (see marks.go)
-//	table    a CRC-32C for each page of records, text and marks
+//	table    a CRC-32 for each page of records, text and marks
 //
 // Numbers are little-endian. A page that does not match its checksum makes the file damaged; it is then built again.
 const (
-	sideMagic  = "skaldix\x02"
-	sideKind   = "side2" // how its file's name ends: another form has another name, so two programs can share a cache
+	sideMagic  = "skaldix\x03"
+	sideKind   = "side3" // how its file's name ends: another form has another name, so two programs can share a cache
 	headerSize = 64
 	recordSize = 28
 	sumSize    = 16
@@ -32,8 +32,8 @@ const (
 // errDamaged says that a side file, or the index behind it, does not hold what was written.
 var errDamaged = errors.New("damaged")
 
-// crcTable is the Castagnoli polynomial, which processors compute themselves.
-func crc(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
+// crc is the checksum of the IEEE polynomial: the tables of the other one take longer to make than a look-up.
+func crc(p []byte) uint32 { return crc32.ChecksumIEEE(p) }
 
 // A row is one entry while a side file is built.
 type row struct {
@@ -126,7 +126,7 @@ type pageSums struct {
 func (p *pageSums) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		k := min(len(rest), pageSize-p.n)
-		p.sum, p.n = crc32.Update(p.sum, crc32.MakeTable(crc32.Castagnoli), rest[:k]), p.n+k
+		p.sum, p.n = crc32.Update(p.sum, crc32.IEEETable, rest[:k]), p.n+k
 		if rest = rest[k:]; p.n == pageSize {
 			p.close()
 		}
