@@ -24,12 +24,16 @@ type transfer struct {
 // files gets the files below the entry's folder into the cache and returns them with true digests and sizes. Files
 // with an empty SHA256 are unpinned. The first error ends all transfers; every one of them is over on return.
 func (m *Marketplace) files(ctx context.Context, e manifest.Entry, list []manifest.File) ([]manifest.File, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	t := &transfer{m: m, entry: e, cancel: cancel, state: Event{Connector: e.ID, TotalFiles: len(list)}}
+	t := &transfer{m: m, entry: e, state: Event{Connector: e.ID, TotalFiles: len(list)}}
 	for _, f := range list {
 		t.state.TotalBytes += max(f.Size, 0)
 	}
+	if len(list) == 1 { // waits for nothing when it is in the cache
+		f, err := t.one(ctx, list[0])
+		return []manifest.File{f}, err
+	}
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	defer t.cancel(nil)
 	got := make([]manifest.File, len(list))
 	jobs := make(chan int, len(list))
 	for i := range list {

@@ -28,6 +28,7 @@ type Index struct {
 
 	mu   sync.Mutex
 	side *side
+	last manifest.Entry // the one that was looked up last: who shows or fetches it asks again
 }
 
 // Location is the marketplace's address without credentials.
@@ -51,10 +52,21 @@ func (ix *Index) Len() int { return ix.current().count }
 // Lookup reads the entry of an id. Errors: *NotFoundError with similar ids; *BrokenError for an entry that must not be
 // installed, which is returned too, with its reason, so that it can be shown.
 func (ix *Index) Lookup(id string) (e manifest.Entry, err error) {
+	ix.mu.Lock()
+	e = ix.last
+	ix.mu.Unlock()
+	if e.ID == id && id != "" {
+		return e, nil
+	}
 	err = ix.mending(func(s *side) error {
 		e, err = ix.lookup(s, id)
 		return err
 	})
+	if err == nil {
+		ix.mu.Lock()
+		ix.last = e
+		ix.mu.Unlock()
+	}
 	return e, err
 }
 
