@@ -313,7 +313,7 @@ func TestLandlockRestrictsStrictly(t *testing.T) {
 // TestForgottenMain holds that a program which does not call Main is never
 // started as its own helper: it would do so again there, without an end.
 func TestForgottenMain(t *testing.T) {
-	defer mainCalled.Store(mainCalled.Swap(false))
+	defer mainArgs.Store(mainArgs.Swap(nil))
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +325,7 @@ func TestForgottenMain(t *testing.T) {
 		}
 		Main([]string{"list"}) // not the arguments of this process
 	}
-	if Main(os.Args[1:]); !mainCalled.Load() {
+	if Main(os.Args[1:]); !mainCalled() {
 		t.Error("a call with the arguments of the process is not noticed")
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // choose finds the back end for mode and sets it.
 func (s *Sandbox) choose(mode Mode) error {
-	if !mainCalled.Load() {
+	if !mainCalled() {
 		return &UnenforceableError{What: "mode " + quote(string(mode)), Why: "this program does not call sandbox.Main first, so it cannot be its own helper"}
 	}
 	bwrap, _, err := LookPath("bwrap", s.path)

@@ -19,9 +19,14 @@ import (
 // helper inside a sandbox.
 const stageWord = "__sandbox"
 
-// mainCalled is the one thing that this package keeps of the process: that the
-// way from its beginning leads through Main. It is only ever set.
-var mainCalled atomic.Bool
+// mainArgs is the one thing that this package keeps of the process: the arguments that Main was called with.
+var mainArgs atomic.Pointer[[]string]
+
+// mainCalled tells whether the way from the beginning of this process leads through Main.
+func mainCalled() bool {
+	args := mainArgs.Load()
+	return args != nil && slices.Equal(*args, ownArguments())
+}
 
 // ownArguments are those that this process was started with, its name left out.
 func ownArguments() []string {
@@ -45,7 +50,9 @@ const stageFailed = 125
 // place of its helper, and again in the place of that one's.
 func Main(args []string) (code int, handled bool) {
 	if len(args) == 0 || args[0] != stageWord {
-		mainCalled.Store(mainCalled.Load() || slices.Equal(args, ownArguments()))
+		if mainArgs.Load() == nil || !mainCalled() {
+			mainArgs.Store(new(slices.Clone(args)))
+		}
 		return 0, false
 	}
 	if len(args) > 1 && args[1] == tryConnect {
