@@ -71,3 +71,5 @@ require (
 )
 
 tool honnef.co/go/tools/cmd/staticcheck
+
+replace github.com/atotto/clipboard => ./internal/clipboard
