@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -69,14 +70,15 @@ func read(path string, limit int64, tries int) ([]byte, error) {
 		}
 		return nil, &UnsafeError{Path: path, Why: "it was exchanged while it was opened"}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
+	var data bytes.Buffer
+	data.Grow(int(min(fi.Size(), limit)) + bytes.MinRead) // one read instead of many small ones
+	if _, err := data.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > limit {
+	if int64(data.Len()) > limit {
 		return nil, fmt.Errorf("it is larger than %d bytes", limit)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // unsafe says why the thing is not ours alone, or "".
