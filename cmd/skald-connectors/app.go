@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,9 +29,6 @@ const program = "skald-connectors"
 
 // version is set by the linker; a plain go build names the module's own.
 var version = ""
-
-// errInterrupted is the cause of a context that a signal ended.
-var errInterrupted = errors.New("interrupted")
 
 // hooks are the seams that tests need and users do not have.
 type hooks struct {
@@ -58,7 +52,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 }
 
 func runWith(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer, h hooks) int {
-	ctx, stop := withSignals(ctx)
+	ctx, stop := withSignals(ctx, args)
 	defer stop()
 	out := &output{w: stdout}
 	a := &app{environ: env, stdin: stdin, stdout: out, stderr: stderr, hooks: h}
@@ -75,23 +69,6 @@ func runWith(ctx context.Context, args, env []string, stdin io.Reader, stdout, s
 		err = out.err
 	}
 	return a.finish(err)
-}
-
-// withSignals cancels the context at the first signal that asks us to end. The
-// handler stays: a second signal does not cut the clean-up short.
-func withSignals(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-ch:
-			cancel(errInterrupted)
-		case <-done:
-		}
-	}()
-	return ctx, func() { signal.Stop(ch); close(done); cancel(nil) }
 }
 
 // app is one run: what it was given and the global flags.
@@ -165,7 +142,9 @@ func (a *app) rootCommand(args []string) *cobra.Command {
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "say more about what is done")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never (`WHEN`)")
 	root.AddGroup(&cobra.Group{ID: "find", Title: "Finding:"}, &cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "publish", Title: "For those who publish:"})
-	root.AddCommand(a.commands(args)...)
+	commands := a.commands(args)
+	root.AddCommand(commands...)
+	root.CompletionOptions.DisableDefaultCmd = len(commands) == 1 // another one was asked for
 	addDocs(root)
 	a.fitHelp(root)
 	for _, c := range root.Commands() {

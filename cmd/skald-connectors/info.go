@@ -85,7 +85,7 @@ func (a *app) lookUpInstalled(ctx context.Context, home string, k *about) {
 	}
 	s, err := a.readShop(ctx, home, location, fetch.Cached)
 	if err == nil {
-		err = a.look(ctx, s, rec.Connector, k)
+		err = a.lookFor(ctx, s, rec.Connector, k)
 	}
 	if err != nil {
 		a.say("what the marketplace says of it is not shown: %s", err)
@@ -122,33 +122,38 @@ func (a *app) lookUp(ctx context.Context, id string, k *about) error {
 	if err != nil {
 		return err
 	}
-	return a.look(ctx, s, e.ID, k)
+	a.look(ctx, s, e, k)
+	return nil
 }
 
-// look reads the index entry and, where it can be had, the manifest.
-func (a *app) look(ctx context.Context, s *shop, id string, k *about) error {
+// lookFor reads the index entry too.
+func (a *app) lookFor(ctx context.Context, s *shop, id string, k *about) error {
 	e, err := s.index.Lookup(id)
-	if err != nil {
-		return err
+	if err == nil {
+		a.look(ctx, s, e, k)
 	}
+	return err
+}
+
+// look reads the manifest of an entry where it can be had.
+func (a *app) look(ctx context.Context, s *shop, e manifest.Entry, k *about) {
 	k.entry, k.from, k.trust = &e, s.from(), trustText(s.index.Trust(), s.index.Location())
 	if s.name != "" {
 		k.from = fmt.Sprintf("%s (%s)", s.from(), s.name)
 	}
 	k.revoked, _ = s.index.Revoked(e)
 	if k.revoked != "" {
-		return nil
+		return
 	}
 	pre, err := s.market.Preview(ctx, s.index, e, deps.FileNames()...)
 	if err != nil {
 		a.say("its manifest cannot be read: %s", err)
-		return nil
+		return
 	}
 	k.entry, k.manifest, k.diags = &pre.Entry, pre.Manifest, pre.Diagnostics
 	if k.packages, err = deps.Load(pre.Manifest, pre.Open); err != nil {
 		a.say("it cannot be installed: %s", form.Clean(err.Error()))
 	}
-	return nil
 }
 
 // row writes one line of info: a label and a text that is wrapped behind it.

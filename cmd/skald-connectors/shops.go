@@ -31,21 +31,22 @@ func (s *shops) lookup(name string) (*shop, manifest.Entry, error) {
 		return nil, manifest.Entry{}, withHint(&exitError{exitNotFound, fmt.Errorf("there is no marketplace %q", market)}, "see %s marketplace list", program)
 	}
 	var found []*shop
+	var only manifest.Entry
+	var broken error
 	var missing error
 	for _, one := range s.open {
-		_, err := one.index.Lookup(name)
+		e, err := one.index.Lookup(name)
 		var gone *fetch.NotFoundError
 		switch {
 		case errors.As(err, &gone):
 			missing = gone
 		default: // also one that is broken there: it has that id
-			found = append(found, one)
+			found, only, broken = append(found, one), e, err
 		}
 	}
 	switch {
 	case len(found) == 1 && len(s.closed) == 0:
-		e, err := found[0].index.Lookup(name)
-		return found[0], e, err
+		return found[0], only, broken
 	case len(found) == 1:
 		return nil, manifest.Entry{}, withHint(usagef("the marketplace %s cannot be read, and may have a connector %q too", strings.Join(s.closed, ", "), name),
 			"say which one is meant: %s/%s", found[0].name, name)
