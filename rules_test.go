@@ -178,6 +178,8 @@ var importBans = map[string]string{
 	"github.com/stretchr/testify/": "compare with == and t.Errorf",
 	"github.com/golang/mock/":      "write a small fake by hand",
 	"go.uber.org/mock/":            "write a small fake by hand",
+	"html/template":                "it keeps every exported method in the program; escape with package html",
+	"text/template":                "it keeps every exported method in the program; use fmt or strings.NewReplacer",
 }
 
 func TestBannedImports(t *testing.T) {

@@ -162,7 +162,7 @@ func TestLargeFolderIsKept(t *testing.T) {
 	m := open(t, o)
 	first := get(t, m, Cached)
 	before := snapshot(t, o.CacheDir)
-	if !strings.Contains(before, ".side2 ") {
+	if !strings.Contains(before, ".side3 ") {
 		t.Fatalf("nothing was kept:\n%s", before)
 	}
 	if ix := get(t, m, Cached); ix.Digest() != first.Digest() || snapshot(t, o.CacheDir) != before {

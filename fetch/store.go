@@ -25,7 +25,7 @@ const indexDir = "index"
 //
 //	<name>.json               the pointer (pointer.go)
 //	<name>@<digest>.body      the index as it came
-//	<name>@<digest>.side2     its side file (side.go); other numbers are those of other programs
+//	<name>@<digest>.side3     its side file (side.go); other numbers are those of other programs
 //	<name>@<digest>.minisig   what vouches for it, and <name>.keys (vouchers.go)
 //	<name>.lock               held while the pointer changes
 //
