@@ -1,6 +1,7 @@
 package activate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -72,37 +73,41 @@ func (a *Activator) putOwed(ctx context.Context, name string, hs ...keystore.Han
 	return a.Keys.Put(ctx, owedVault(name), next, append(hs, keystore.Handle{Name: owedFor, Value: keystore.NewSecret(name)}))
 }
 
-// settleOwed strikes what was owed: it is in force, or was given back.
-func (a *Activator) settleOwed(name string) {
+// settleOwed strikes what was owed, but for some generations: it is in force, or was given back.
+func (a *Activator) settleOwed(name string, but ...int64) {
 	gens, err := a.Keys.Generations(owedVault(name))
 	if err != nil || len(gens) == 0 {
 		return
 	}
 	a.step("settle-sign-in")
-	if err := a.Keys.Remove(owedVault(name)); err != nil {
+	if err := a.Keys.Remove(owedVault(name), but...); err != nil {
 		a.say("note: %v", err) // the next one gives it back, or finds it in force
 	}
 }
 
 // payOwed gives back what a killed command owed. The lock of the name is held. What a provider answers keeps nobody from working; a
-// vault that cannot be opened stays.
+// vault that cannot be read stays, and doctor names it.
 func (a *Activator) payOwed(ctx context.Context, name string) {
 	vault := owedVault(name)
 	gens, err := a.Keys.Generations(vault)
 	if err != nil || len(gens) == 0 {
 		return
 	}
+	var unread []int64
 	for _, gen := range gens {
 		hs, err := a.Keys.Load(ctx, vault, gen)
 		if err != nil {
 			a.say("note: a sign-in that an interrupted command left could not be read: %v", err)
-			return
+			unread = append(unread, gen)
+			continue
 		}
 		if cred, ok, err := login.Find(hs); err == nil && ok {
 			a.giveBack(ctx, name, cred)
 		}
 	}
-	a.settleOwed(name)
+	if len(unread) < len(gens) {
+		a.settleOwed(name, unread...)
+	}
 }
 
 func (a *Activator) giveBack(ctx context.Context, name string, cred login.Credential) {
@@ -144,6 +149,37 @@ func (a *Activator) mayBeShared(ctx context.Context, name string, cred login.Cre
 	return shared, inForce
 }
 
+// isDamaged tells that one vault is not what was written, whatever the others are.
+func isDamaged(err error) bool {
+	bad, ok := errors.AsType[*keystore.Error](err)
+	return ok && (bad.Kind == keystore.Damaged || bad.Kind == keystore.Replaced)
+}
+
+// A DamagedOwed is a sign-in that its provider has yet to be told of, in a vault that cannot be read any more.
+type DamagedOwed struct {
+	Vault      string
+	Generation int64
+	Err        error
+}
+
+// DamagedOwed lists the owed sign-ins that cannot be read. The key of the vaults is open.
+func (a *Activator) DamagedOwed(ctx context.Context) (list []DamagedOwed, err error) {
+	vaults, err := a.Keys.Names()
+	for _, vault := range vaults {
+		if !strings.HasPrefix(vault, owedPrefix) {
+			continue
+		}
+		gens, gerr := a.Keys.Generations(vault)
+		err = errors.Join(err, gerr)
+		for _, gen := range gens {
+			if _, lerr := a.Keys.Load(ctx, vault, gen); isDamaged(lerr) {
+				list = append(list, DamagedOwed{vault, gen, lerr})
+			}
+		}
+	}
+	return list, err
+}
+
 // payAllOwed is payOwed for every activation that nobody works on. A damaged vault does not keep it from the others.
 func (a *Activator) payAllOwed(ctx context.Context) error {
 	vaults, err := a.Keys.Names()
@@ -157,7 +193,7 @@ func (a *Activator) payAllOwed(ctx context.Context) error {
 			continue
 		}
 		name, err := a.owedName(ctx, vault)
-		if bad, ok := errors.AsType[*keystore.Error](err); ok && bad.Kind == keystore.Damaged {
+		if isDamaged(err) {
 			damaged = errors.Join(damaged, err)
 			continue
 		}
@@ -187,17 +223,21 @@ func (a *Activator) owedName(ctx context.Context, vault string) (string, error) 
 	if err != nil || len(gens) == 0 {
 		return "", err
 	}
-	hs, err := a.Keys.Load(ctx, vault, gens[0])
-	var gone *keystore.Error
-	if errors.As(err, &gone) && gone.Kind == keystore.NotFound {
-		return "", nil // settled meanwhile
-	}
-	for _, h := range hs {
-		if h.Name == owedFor && owedVault(h.Value.Reveal()) == vault {
-			return h.Value.Reveal(), nil
+	var unread error
+	for _, gen := range gens {
+		hs, err := a.Keys.Load(ctx, vault, gen)
+		var gone *keystore.Error
+		if errors.As(err, &gone) && gone.Kind == keystore.NotFound {
+			continue // settled meanwhile
 		}
+		for _, h := range hs {
+			if h.Name == owedFor && owedVault(h.Value.Reveal()) == vault {
+				return h.Value.Reveal(), nil
+			}
+		}
+		unread = cmp.Or(unread, err)
 	}
-	return "", err
+	return "", unread
 }
 
 // tryName takes the lock of a name where nobody holds it.

@@ -34,6 +34,21 @@ func TestDamagedOwedVault(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0] != "owed__aaa" {
 		t.Errorf("left are %q, %v; want the damaged one", names, err)
 	}
+
+	// A later one of the same activation is given back all the same.
+	if err := a.keepRoom(ctx, "aaa"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.payAllOwed(ctx); err != nil {
+		t.Error(err)
+	}
+	if gens, err := a.Keys.Generations("owed__aaa"); err != nil || len(gens) != 1 || gens[0] != 1 {
+		t.Errorf("left are %v, %v; want the damaged one", gens, err)
+	}
+	list, err := a.DamagedOwed(ctx)
+	if err != nil || len(list) != 1 || list[0].Vault != "owed__aaa" || list[0].Generation != 1 || list[0].Err == nil {
+		t.Errorf("damaged are %v, %v", list, err)
+	}
 }
 
 // The note in the form and the redactor have one limit.

@@ -57,6 +57,8 @@ type checkup struct {
 	act      *activate.Activator
 	listed   []record.Listed
 	findings []*finding
+
+	unreadOwed []string // vaults of owed sign-ins, which no sweep can take away
 }
 
 func (c *checkup) add(check, level, format string, args ...any) *finding {

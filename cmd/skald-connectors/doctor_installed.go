@@ -131,7 +131,7 @@ func (c *checkup) rest(ctx context.Context) {
 	left := c.act.Store.Leftovers()
 	if vaults, err := c.act.Keys.Names(); err == nil {
 		for _, name := range vaults {
-			if !login.IsVaultName(name) && !slices.ContainsFunc(c.listed, func(l record.Listed) bool { return l.Name == name }) {
+			if !login.IsVaultName(name) && !slices.Contains(c.unreadOwed, name) && !slices.ContainsFunc(c.listed, func(l record.Listed) bool { return l.Name == name }) {
 				left = append(left, "keystore/"+name+".*.age")
 			}
 		}

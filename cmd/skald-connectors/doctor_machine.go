@@ -209,6 +209,24 @@ func (c *checkup) keystore(ctx context.Context) {
 	}
 	c.add("key store", levelOK, "%s open; their key is %s", plural(d.Vaults, "vault", "vaults"), keyPlace(d.Backend))
 	c.vaults(ctx, true)
+	c.owed(ctx)
+}
+
+// owed: sign-ins that an interrupted command left for their provider to be told of, in vaults that cannot be read any more.
+func (c *checkup) owed(ctx context.Context) {
+	damaged, err := c.act.DamagedOwed(ctx)
+	if err != nil {
+		return // the vaults that are in use say so
+	}
+	for _, d := range damaged {
+		c.unreadOwed = append(c.unreadOwed, d.Vault)
+		c.add("key store", levelBad, "a sign-in that an interrupted command left cannot be read, so its provider was not told that nobody uses it: %v", d.Err).
+			mend("%s doctor --fix sets it aside, as keystore/%s.%d.age.damaged; remove the access in your account there", program, d.Vault, d.Generation).
+			fixes(func(ctx context.Context) error {
+				_, err := c.act.Keys.SetAside(ctx, d.Vault, d.Generation)
+				return err
+			})
+	}
 }
 
 func (c *checkup) badKeys(err error) {
