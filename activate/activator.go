@@ -62,6 +62,8 @@ type Activator struct {
 	Home  string
 	Store *install.Store
 	Keys  *keystore.Store
+	// Single are the folders of Home in which files are replaced one by one: a killed writer leaves a temporary file there.
+	Single []string
 	// OpenSandbox gives the sandbox of a mode that a user asked for ("auto", "none",
 	// …); *sandbox.UnenforceableError when it is not to be had here.
 	OpenSandbox func(mode string) (*sandbox.Sandbox, error)

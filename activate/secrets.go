@@ -29,14 +29,11 @@ func (a *Activator) SecretField(name, handle string) (manifest.Field, error) {
 }
 
 func secretField(m *manifest.Manifest, name, handle string) (manifest.Field, error) {
-	for _, f := range m.Fields() {
-		if f.Name == handle && f.Secret {
-			return f, nil
-		}
-	}
 	names := []string{}
 	for _, f := range m.Fields() {
 		switch {
+		case f.Name == handle && f.Secret:
+			return f, nil
 		case f.Name == handle:
 			return manifest.Field{}, &GivenError{Name: handle, Source: "secrets put", Problem: "it is no secret; it is changed by configure"}
 		case f.Secret:

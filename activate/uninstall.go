@@ -173,13 +173,10 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 	return append(removed, vaults...), nil
 }
 
-// places are the folders of the home in which single files are replaced.
-var places = [...]string{".", "activations", "calls", "checked", "keystore", "login", "mounts", "providers", "receipts", "state", "tools", "trust"}
-
 // sweepFiles removes folders, tool definitions and journals that no record names, and what
 // was being written when its writer was killed.
 func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
-	for _, place := range places {
+	for _, place := range a.Single {
 		atomicfile.SweepTemps(filepath.Join(a.Home, place))
 	}
 	inUse, trees, complete, err := a.namedRefs()

@@ -315,7 +315,7 @@ func (a *app) activator(home string) (*activate.Activator, error) {
 	act := &activate.Activator{
 		Home: home, Store: install.Open(home).Watched(a.hooks.step), Keys: keys, OpenSandbox: func(mode string) (*sandbox.Sandbox, error) { return a.sandbox(home, mode) }, Environ: a.environ, Now: a.hooks.now,
 		HTTP: activate.HTTPClient(fetch.Transport(a.getenv)), Step: a.hooks.step, Say: func(s string) { a.say("%s", s) }, Busy: a.busy,
-		UserHome: a.userHome(), Packages: a.showPackages, Allowed: func(r *record.Record) error { return a.allowed(home, r) },
+		Single: append(homeNames(isSingle), "."), UserHome: a.userHome(), Packages: a.showPackages, Allowed: func(r *record.Record) error { return a.allowed(home, r) },
 	}
 	if t := a.terminal(); t != nil {
 		act.Person = &person{app: a, term: t}

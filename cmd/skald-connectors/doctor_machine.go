@@ -85,10 +85,6 @@ func shortList(list []string, most int) []string {
 	return append(list[:most:most], fmt.Sprintf("and %d more", len(list)-most))
 }
 
-// privateTops are the folders that nobody else may read; versions and packages hold
-// published bytes only, behind the home.
-var privateTops = [...]string{"activations", "calls", "keystore", "logs", "mounts", "providers", "receipts", "state", "tools", "trust"}
-
 // openPaths lists what others can reach, relative to the home; "." is the home itself.
 func openPaths(home string) []string {
 	if runtime.GOOS == "windows" {
@@ -102,7 +98,7 @@ func openPaths(home string) []string {
 		}
 	}
 	look(".")
-	for _, top := range privateTops {
+	for _, top := range homeNames(isPrivate) {
 		look(top)
 		entries, _ := os.ReadDir(filepath.Join(home, top))
 		for _, e := range entries {

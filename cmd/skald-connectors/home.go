@@ -14,10 +14,37 @@ import (
 // publicMarketplace is the index that is used when nothing else is named.
 const publicMarketplace = "https://connectors.skaldagent.net"
 
-// homeNames is everything that this program keeps at the top of its home (docs/home.md),
-// but for the locks.
-var homeNames = [...]string{"activations", "tools", "connectors", "receipts", "deps", "work", "state", "keystore", "cache", "logs", "calls",
-	"mounts", "trust", "providers", "login", "checked", "adopted", "sandbox", "marketplaces.json", "settings.json"}
+// A homePlace is something that this program keeps at the top of its home.
+type homePlace struct {
+	name string
+	// private: nobody else may read it. Versions and packages hold published bytes only, behind the home.
+	private bool
+	// single: files in it are replaced one by one, so a killed writer leaves a temporary file there.
+	single bool
+}
+
+// homePlaces is everything at the top of the home (docs/home.md), but for the locks.
+var homePlaces = [...]homePlace{
+	{"activations", true, true}, {"tools", true, true}, {"connectors", false, false}, {"receipts", true, true}, {"deps", false, false},
+	{"work", false, false}, {"state", true, true}, {"keystore", true, true}, {"cache", false, false}, {"logs", true, false}, {"calls", true, true},
+	{"mounts", true, true}, {"trust", true, true}, {"providers", true, true}, {"login", false, true}, {"checked", false, true},
+	{"adopted", false, false}, {"sandbox", false, false}, {"marketplaces.json", false, false}, {"settings.json", false, false},
+}
+
+func homeNames(wanted func(homePlace) bool) (names []string) {
+	for _, p := range homePlaces {
+		if wanted(p) {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+func anyPlace(homePlace) bool { return true }
+
+func isPrivate(p homePlace) bool { return p.private }
+
+func isSingle(p homePlace) bool { return p.single }
 
 // settingsLimit bounds HOME/settings.json, which holds a few short values.
 const settingsLimit = 64 << 10

@@ -218,7 +218,7 @@ func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator, na
 	}
 	if p.KeyGone { // else what leads to the key would be lost
 		var err error
-		if p.Sessions, err = act.Wipe(ctx, homeNames[:]); err != nil {
+		if p.Sessions, err = act.Wipe(ctx, homeNames(anyPlace)); err != nil {
 			r.fail(a, "", err)
 		}
 	}

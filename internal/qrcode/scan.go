@@ -22,7 +22,7 @@ type picture struct {
 }
 
 // newPicture cuts the image at the middle between its darkest and its lightest pixel; what is transparent is paper.
-func newPicture(img image.Image, inverted bool) picture {
+func newPicture(img image.Image) picture {
 	b := img.Bounds()
 	p := picture{dark: make([]bool, b.Dx()*b.Dy()), width: b.Dx()}
 	grey, lo, hi := make([]uint8, len(p.dark)), uint8(255), uint8(0)
@@ -35,11 +35,27 @@ func newPicture(img image.Image, inverted bool) picture {
 	}
 	middle := uint8((uint(lo) + uint(hi) + 1) / 2)
 	for i, g := range grey {
-		if p.dark[i] = (g < middle) != inverted; p.dark[i] {
+		p.dark[i] = g < middle
+	}
+	p.bound()
+	return p
+}
+
+// invert makes ink of what is paper.
+func (p *picture) invert() {
+	for i := range p.dark {
+		p.dark[i] = !p.dark[i]
+	}
+	p.bound()
+}
+
+func (p *picture) bound() {
+	p.bounds = image.Rectangle{}
+	for i, dark := range p.dark {
+		if dark {
 			p.bounds = p.bounds.Union(image.Rect(i%p.width, i/p.width, i%p.width+1, i/p.width+1))
 		}
 	}
-	return p
 }
 
 // modules reads the modules at their middles. The corner square is seven modules wide, and its edge is dark.
@@ -125,8 +141,12 @@ func textOf(c *qr.Code, plan *coding.Plan) (text string, ok bool) {
 
 // scan reads the code of an image: with its text, where that can be read, else as it is.
 func scan(img image.Image) (*Code, error) {
+	p := newPicture(img)
 	for _, inverted := range []bool{false, true} {
-		c, err := newPicture(img, inverted).modules()
+		if inverted {
+			p.invert()
+		}
+		c, err := p.modules()
 		if err != nil {
 			continue
 		}
