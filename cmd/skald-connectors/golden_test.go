@@ -89,7 +89,7 @@ func unpack(t *testing.T, archive, dir string, words ...string) {
 			err = os.MkdirAll(path, 0o700)
 			folders = append(folders, h)
 		case tar.TypeSymlink:
-			err = os.Symlink(h.Linkname, path)
+			err = os.Symlink(swap.Replace(h.Linkname), path)
 		default:
 			var data []byte
 			if data, err = io.ReadAll(r); err == nil {
