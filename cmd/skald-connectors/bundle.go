@@ -94,8 +94,11 @@ func (a *app) lookupInstalled(all *shops, id string) (*shop, manifest.Entry, err
 	_, listed, _ := a.installed() // where it cannot be read, the question stays
 	var from []string
 	for _, l := range listed {
-		if l.Record != nil && l.Record.Connector == id && !slices.Contains(from, l.Record.Index.URL) {
-			from = append(from, l.Record.Index.URL)
+		if l.Record == nil || l.Record.Connector != id {
+			continue
+		}
+		if at := fetch.OneLocation(l.Record.Index.URL); !slices.Contains(from, at) {
+			from = append(from, at)
 		}
 	}
 	for _, one := range all.open {

@@ -172,6 +172,28 @@ func lineOfUpdate(u update) outdatedLine {
 	}
 }
 
+// revokedLine is an installed version that its marketplace took back, as outdated prints it.
+type revokedLine struct {
+	Name    string           `json:"name"`
+	Version manifest.Version `json:"version"`
+	Reason  string           `json:"reason"`
+	WayOut  string           `json:"way_out"`
+}
+
+// revokedHere is asked after the marketplaces were.
+func (a *app) revokedHere(listed []record.Listed) []revokedLine {
+	out := []revokedLine{}
+	for _, l := range listed {
+		if l.Record == nil {
+			continue
+		}
+		if back := a.takenBackHere(l.Record); back != nil {
+			out = append(out, revokedLine{l.Name, l.Record.Version, back.err.Reason, back.way})
+		}
+	}
+	return out
+}
+
 func (a *app) outdated(ctx context.Context) error {
 	home, listed, err := a.installed()
 	if err != nil {
@@ -184,17 +206,21 @@ func (a *app) outdated(ctx context.Context) error {
 		lines = append(lines, l)
 		rows = append(rows, []string{l.Name, l.Connector, l.VersionString, l.AvailableString, l.Released, x.heldText()})
 	}
+	back := a.revokedHere(listed)
 	if a.json {
-		err := a.printJSON(map[string]any{"outdated": lines, "from_before": list(u.old), "failed": failures(u.failed)})
+		err := a.printJSON(map[string]any{"outdated": lines, "revoked": back, "from_before": list(u.old), "failed": failures(u.failed)})
 		return cmp.Or(err, a.notAsked(u.failed, len(listed)))
 	}
 	for _, f := range u.failed {
 		a.say("%s: %v", f.name, f.err)
 	}
+	for _, r := range back {
+		a.say("%s", a.wrapped(form.Clean(fmt.Sprintf("%s: its marketplace revoked version %d, which is here: %s; %s", r.Name, r.Version, r.Reason, r.WayOut))))
+	}
 	switch {
 	case len(listed) == 0:
 		a.say("nothing is installed")
-	case len(rows) == 0 && len(u.failed) == 0:
+	case len(rows) == 0 && len(u.failed)+len(back) == 0:
 		a.say("%s", idle(u.old))
 	case len(rows) > 0:
 		err = a.table([]string{"NAME", "CONNECTOR", "VERSION", "AVAILABLE", "RELEASED", ""}, rows)
