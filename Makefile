@@ -79,8 +79,8 @@ integration: ## all tests with the race detector and the real tools, none skippe
 		END { if (n) print "skipped, " n " in all; install what they need (.ci/run has the list)"; exit n > 0 }' bin/integration.log || bad=1; \
 	exit $$bad
 
-bench: ## all benchmarks; ratios to an anchor of the same run are what counts
-	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
+bench: ## all benchmarks, and a table of them against the goals; ratios to an anchor of the same run are what counts
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m $(PKGS) | $(GO) run ./testdata/bench/table
 
 cover: ## coverage of each package
 	@mkdir -p bin
