@@ -131,13 +131,42 @@ func (a *Activator) MountsOf(name string) []mount.Request {
 		states, _ := a.Mounts.Inspect(c.ID, "")
 		for _, s := range states {
 			known := slices.ContainsFunc(out, func(r mount.Request) bool { return r.Client == c.ID && r.File == s.File })
-			ours := slices.ContainsFunc(s.Entries, func(e mount.Entry) bool { return e.Name == name && e.Activation == name })
+			ours := slices.ContainsFunc(s.Entries, func(e mount.Entry) bool { return isOurs(e) && e.Name == name })
 			if ours && !known {
 				out = append(out, mount.Request{Client: c.ID, Name: name, File: s.File})
 			}
 		}
 	}
 	return out
+}
+
+// isOurs tells an entry that mount writes for this home, as far as an entry shows.
+func isOurs(e mount.Entry) bool {
+	return e.Activation != "" && e.Name == e.Activation && !e.Elsewhere
+}
+
+// LeftInClients names the activations that are in no list and still have entries in the files of the clients that are here: of an
+// uninstall that could not take them out, or whose record was lost.
+func (a *Activator) LeftInClients(listed []record.Listed) []string {
+	if a.Mounts == nil {
+		return nil
+	}
+	var names []string
+	for _, c := range a.Mounts.Clients() {
+		if !c.Detected || c.Problem != "" {
+			continue
+		}
+		states, _ := a.Mounts.Inspect(c.ID, "")
+		for _, s := range states {
+			for _, e := range s.Entries {
+				if isOurs(e) && !slices.ContainsFunc(listed, func(l record.Listed) bool { return l.Name == e.Name }) {
+					names = append(names, e.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // requestOf is what a record says of a mount.

@@ -221,6 +221,11 @@ func (s start) ours(name, home, program string) bool {
 	if !isProgram(s.command, program) || len(s.args) < 2 || s.args[0] != "run" || s.args[1] != name {
 		return false
 	}
+	return s.homeNamed() == home
+}
+
+// homeNamed is the home that the entry names, "" where it names none. It starts this program.
+func (s start) homeNamed() string {
 	named := ""
 	for i, a := range s.args[2:] {
 		if v, ok := strings.CutPrefix(a, "--home="); ok {
@@ -229,7 +234,7 @@ func (s start) ours(name, home, program string) bool {
 			named = s.args[i+3]
 		}
 	}
-	return named == home
+	return named
 }
 
 // isProgram tells whether a command is this program, by any path: under its own name, or under the one that it has here. A file

@@ -26,6 +26,8 @@ type Entry struct {
 	Line int
 	// Activation is the name after `run` when the entry starts this program, else "".
 	Activation string
+	// Elsewhere tells that it does so for another home than the Mounter's: it is none of its entries.
+	Elsewhere bool
 	// Secrets names the members that hold a secret in plain text: "env GITHUB_TOKEN",
 	// "argument 3", "header Authorization". Never their values; see Plain.
 	Secrets []string
@@ -111,17 +113,17 @@ func (t *target) inspect() FileState {
 	}
 	for _, named := range e.place.entries(tree) {
 		line, _ := e.line(cur, named.key)
-		s.Entries = append(s.Entries, inspected(named, line, t.command))
+		s.Entries = append(s.Entries, inspected(named, line, t.command, t.home))
 	}
 	return s
 }
 
-func inspected(named field, line int, program string) Entry {
+func inspected(named field, line int, program, home string) Entry {
 	x := Entry{Name: named.key, Digest: digestOf(named.val), Line: line}
 	st, _ := readStart(named.val)
 	x.Command, x.Args, x.Env, x.URL, x.Headers = st.command, st.args, st.env, st.url, st.headers
 	if isProgram(st.command, program) && len(st.args) > 1 && st.args[0] == "run" {
-		x.Activation = st.args[1]
+		x.Activation, x.Elsewhere = st.args[1], st.homeNamed() != home
 	}
 	x.Secrets = plainSecrets(st)
 	return x
@@ -285,7 +287,7 @@ func (m *Mounter) foreignDrift(s FileState, seen map[string]bool, known func(str
 	for _, e := range s.Entries {
 		f := Finding{Name: e.Name, Client: s.Client, File: s.File, Line: e.Line}
 		switch {
-		case seen[s.Client+"\x00"+s.File+"\x00"+e.Name]:
+		case seen[s.Client+"\x00"+s.File+"\x00"+e.Name], e.Elsewhere:
 			continue
 		case e.Activation != "" && !known(e.Activation):
 			f.Kind, f.Detail = ActivationGone, e.Activation

@@ -12,7 +12,6 @@ import (
 
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
-	"skald-connectors/form"
 	"skald-connectors/keystore"
 )
 
@@ -189,7 +188,7 @@ func (a *app) takeStep(ctx context.Context, act *activate.Activator, s *applySte
 		return
 	}
 	if s.Done = s.err == nil; !s.Done {
-		s.Message = form.Clean(s.err.Error())
+		s.Message = words(s.err)
 		if !a.json {
 			a.complain(s.err)
 		}

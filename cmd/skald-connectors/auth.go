@@ -221,7 +221,7 @@ func (a *app) logout(ctx context.Context, name string) error {
 	if a.json {
 		doc := map[string]any{"name": name, "provider": out.Provider, "was_signed_in": out.Had, "revoked": out.Revoked}
 		if out.Failed != nil {
-			doc["error"] = form.Clean(out.Failed.Error())
+			doc["error"] = words(out.Failed)
 		}
 		return a.printJSON(doc)
 	}
@@ -231,7 +231,7 @@ func (a *app) logout(ctx context.Context, name string) error {
 	case out.Revoked:
 		a.line("%s is signed out: %s has revoked the sign-in, and it is deleted here.", name, out.Provider)
 	case out.Failed != nil:
-		a.line("%s is signed out here; %s could not be told: %s", name, out.Provider, form.Clean(out.Failed.Error()))
+		a.line("%s is signed out here; %s could not be told: %s", name, out.Provider, words(out.Failed))
 	default:
 		a.line("%s is signed out here; %s has no way to be told: remove this program in the settings of your account there.", name, out.Provider)
 	}

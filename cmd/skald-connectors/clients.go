@@ -95,7 +95,7 @@ func lineOfClient(m *mount.Mounter, c mount.Client, configDir string) clientLine
 			f.Problem = s.Err.Error()
 		}
 		for _, e := range s.Entries {
-			if e.Activation != "" {
+			if e.Activation != "" && !e.Elsewhere {
 				f.Mounted = append(f.Mounted, e.Activation)
 			} else {
 				f.Other = append(f.Other, e.Name)

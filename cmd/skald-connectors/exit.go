@@ -121,7 +121,7 @@ func (a *app) finish(err error) int {
 	}
 	a.complain(err)
 	if a.json {
-		doc, jerr := json.MarshalIndent(map[string]any{"error": map[string]any{"exit_code": code, "message": form.Clean(err.Error()), "hint": hint}}, "", "  ")
+		doc, jerr := json.MarshalIndent(map[string]any{"error": map[string]any{"exit_code": code, "message": words(err), "hint": hint}}, "", "  ")
 		if jerr == nil {
 			fmt.Fprintf(a.stdout, "%s\n", doc)
 		}
@@ -133,7 +133,7 @@ func (a *app) finish(err error) int {
 func (a *app) complain(err error) {
 	a.clearProgress()
 	_, hint := classify(err)
-	fmt.Fprintln(a.stderr, a.wrapped(program+": "+form.Clean(err.Error())))
+	fmt.Fprintln(a.stderr, a.wrapped(program+": "+words(err)))
 	a.showParticulars(err)
 	a.showTail(err)
 	if hint != "" {

@@ -152,7 +152,7 @@ func (a *app) look(ctx context.Context, s *shop, e manifest.Entry, k *about) {
 	}
 	k.entry, k.manifest, k.diags = &pre.Entry, pre.Manifest, pre.Diagnostics
 	if k.packages, err = deps.Load(pre.Manifest, pre.Open); err != nil {
-		a.say("it cannot be installed: %s", form.Clean(err.Error()))
+		a.say("it cannot be installed: %s", words(err))
 	}
 }
 

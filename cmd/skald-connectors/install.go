@@ -274,7 +274,7 @@ func (a *app) installAll(ctx context.Context, act *activate.Activator, o *instal
 			}
 		}
 		if err != nil && !isLeft(err) {
-			failed = append(failed, failure{Name: p.Name, Error: form.Clean(err.Error())})
+			failed = append(failed, failure{Name: p.Name, Error: words(err)})
 			if first != nil || len(plans) > 1 {
 				a.complain(err)
 			}

@@ -12,7 +12,6 @@ import (
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
-	"skald-connectors/form"
 )
 
 // builtinLocation is the marketplace inside the program.
@@ -198,7 +197,7 @@ func (a *app) onlyShop(ctx context.Context, home, location string, mode fetch.Fr
 		return nil, err
 	}
 	a.clearProgress()
-	yes, terr := term.Confirm(ctx, "Use the connectors that come with this program instead?", a.wrapped(form.Clean(err.Error())), "Use the built-in ones", "Stop")
+	yes, terr := term.Confirm(ctx, "Use the connectors that come with this program instead?", a.wrapped(words(err)), "Use the built-in ones", "Stop")
 	if terr != nil {
 		return nil, terr
 	}

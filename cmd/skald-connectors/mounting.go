@@ -247,7 +247,7 @@ func (a *app) sayRefusal(f mountRefusal, mounted bool) {
 	if !mounted {
 		verb = "unmount"
 	}
-	fmt.Fprintln(a.stderr, a.wrapped(fmt.Sprintf("%s: %s refused (%s): %s", program, verb, f.Reason, form.Clean(f.err.Error()))))
+	fmt.Fprintln(a.stderr, a.wrapped(fmt.Sprintf("%s: %s refused (%s): %s", program, verb, f.Reason, words(f.err))))
 	if hint := refusalHint(f); hint != "" && f.Client != mount.Engine {
 		fmt.Fprintln(a.stderr, a.wrapped("hint: "+hint))
 	}

@@ -8,7 +8,6 @@ import (
 
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
-	"skald-connectors/form"
 	"skald-connectors/launch"
 )
 
@@ -21,9 +20,9 @@ func parkingOf(start *activate.Start, failed error) launch.Parking {
 	case errors.As(failed, &used):
 		p.Message = fmt.Sprintf("connector %s can have one session at a time, and another one has it%s; this one goes on when that one ends", name, inParentheses(used.Holder))
 	case failed != nil:
-		p.Message = fmt.Sprintf("connector %s cannot be started: %s; run: %s verify %s", name, form.Clean(failed.Error()), program, name)
+		p.Message = fmt.Sprintf("connector %s cannot be started: %s; run: %s verify %s", name, words(failed), program, name)
 	case start.Waiting != nil:
-		p.Message = fmt.Sprintf("the sign-in of connector %s could not be renewed, and this is tried again: %s", name, form.Clean(start.Waiting.Error()))
+		p.Message = fmt.Sprintf("the sign-in of connector %s could not be renewed, and this is tried again: %s", name, words(start.Waiting))
 	case start.Locked != nil:
 		p.Message = fmt.Sprintf("the key store with the credentials of connector %s is locked; run: %s unlock", name, program)
 	case start.State == record.Expired:

@@ -64,7 +64,7 @@ func (p *person) Decide(ctx context.Context, f activate.Failure) (activate.Decis
 
 // showFailure says what verify or the probe found, with all that helps.
 func (a *app) showFailure(err error) {
-	fmt.Fprintf(a.stderr, "\n%s\n", a.wrapped(form.Clean(err.Error())))
+	fmt.Fprintf(a.stderr, "\n%s\n", a.wrapped(words(err)))
 	a.showParticulars(err)
 	fmt.Fprintln(a.stderr)
 }

@@ -330,7 +330,7 @@ func (a *app) finishRun(err error) int {
 	if code == exitDone {
 		return code
 	}
-	reason := form.Clean(err.Error())
+	reason := words(err)
 	_, hint := classify(err)
 	if word == "connector.changed" {
 		hint = "repair it with " + program + " verify " + a.serving

@@ -115,7 +115,7 @@ func (a *app) endSeed(outcomes []mount.SeedOutcome, err error) error {
 		}
 	}
 	if refused != nil {
-		fmt.Fprintf(a.stderr, "%s: seed refused (%s): %s\n", program, refused.Reason, form.Clean(refused.Error()))
+		fmt.Fprintf(a.stderr, "%s: seed refused (%s): %s\n", program, refused.Reason, words(refused))
 	}
 	if refused != nil || failed {
 		return &saidError{exitFailed}
@@ -126,7 +126,7 @@ func (a *app) endSeed(outcomes []mount.SeedOutcome, err error) error {
 func (a *app) saySeed(l seedLine, refused *mount.RefusedError) {
 	switch {
 	case refused != nil:
-		fmt.Fprintf(a.stderr, "%s: mount refused (%s): %s\n", program, refused.Reason, form.Clean(refused.Error()))
+		fmt.Fprintf(a.stderr, "%s: mount refused (%s): %s\n", program, refused.Reason, words(refused))
 	case l.Removed:
 		a.line("connector %s was removed from %s and is not brought back", l.Name, form.Clean(l.File))
 	case l.Changed:

@@ -60,7 +60,7 @@ func (a *app) logoutQR(ctx context.Context, act *activate.Activator, name string
 	}
 	report := logoutReport{Name: name, Told: untold == nil}
 	if untold != nil {
-		report.Problem = form.Clean(untold.Error())
+		report.Problem = words(untold)
 	}
 	if a.json {
 		return a.printJSON(report)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -173,32 +172,34 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 			r.Proof.Key = key.Where
 		}
 	}
-	names := r.uninstall(ctx, a, act, listed, o.keepData)
+	names := act.LeftInClients(listed)
+	for _, l := range listed {
+		names = append(names, l.Name)
+	}
+	r.uninstall(ctx, a, act, names, o.keepData)
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	if o.purge {
-		r.purge(ctx, a, act, names)
+		r.purge(ctx, a, act)
 	}
-	return r.report(a, len(listed))
+	return r.report(a, len(names))
 }
 
-// uninstall removes each activation; it gives the names of all.
-func (r *removal) uninstall(ctx context.Context, a *app, act *activate.Activator, listed []record.Listed, keepData bool) (names []string) {
-	for _, l := range listed {
-		names = append(names, l.Name)
+// uninstall removes each activation, also what one has left in clients.
+func (r *removal) uninstall(ctx context.Context, a *app, act *activate.Activator, names []string, keepData bool) {
+	for _, name := range names {
 		if ctx.Err() != nil {
-			continue
+			return
 		}
-		removed, err := act.Uninstall(ctx, l.Name, keepData)
+		removed, err := act.Uninstall(ctx, name, keepData)
 		if removed != nil {
 			r.Removed = append(r.Removed, removed)
 		}
 		if err != nil {
-			r.fail(a, l.Name, err)
+			r.fail(a, name, err)
 		}
 	}
-	return names
 }
 
 func (r *removal) fail(a *app, name string, err error) {
@@ -207,7 +208,7 @@ func (r *removal) fail(a *app, name string, err error) {
 }
 
 // purge removes what belongs to no activation, and looks at what is left.
-func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator, names []string) {
+func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator) {
 	p := r.Proof
 	if _, err := act.Sweep(ctx); err != nil { // gives back the sign-ins that interrupted commands left
 		a.say("%v", err)
@@ -229,7 +230,7 @@ func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator, na
 	if err == nil && len(entries) == 0 {
 		p.Files = append(p.Files, act.Home)
 	}
-	p.lookAtMounts(act, names)
+	p.lookAtMounts(act)
 	for _, one := range r.Removed {
 		for _, item := range one.Items {
 			if strings.HasSuffix(item, "which was revoked") {
@@ -248,16 +249,18 @@ func (p *proof) forget(ctx context.Context, act *activate.Activator) error {
 	for _, name := range names {
 		err = errors.Join(err, act.Keys.Remove(name))
 	}
-	if err = errors.Join(err, act.Keys.Forget(ctx)); err != nil {
-		return err
+	err = errors.Join(err, act.Keys.Forget(ctx))
+	now, derr := act.Keys.Describe()
+	if p.Vaults = now.Vaults; derr != nil { // it counts what it can read of
+		left, _ := act.Keys.Names()
+		p.Vaults = len(left)
 	}
-	now, err := act.Keys.Describe()
-	p.Vaults, p.KeyGone = now.Vaults, err == nil && now.Backend == ""
-	return err
+	p.KeyGone = err == nil && derr == nil && now.Backend == ""
+	return errors.Join(err, derr)
 }
 
-// lookAtMounts reads the files of every client that is here once more.
-func (p *proof) lookAtMounts(act *activate.Activator, names []string) {
+// lookAtMounts reads the files of every client that is here once more: nothing is installed now.
+func (p *proof) lookAtMounts(act *activate.Activator) {
 	if act.Mounts == nil {
 		return
 	}
@@ -266,8 +269,8 @@ func (p *proof) lookAtMounts(act *activate.Activator, names []string) {
 			p.Looked++
 		}
 	}
-	gone := func(name string) bool { return !slices.Contains(names, name) }
-	for _, f := range act.Mounts.Drift(nil, gone) {
+	installed := func(string) bool { return false }
+	for _, f := range act.Mounts.Drift(nil, installed) {
 		switch f.Kind {
 		case mount.ActivationGone:
 			p.Mounts = append(p.Mounts, fmt.Sprintf("%s in %s", f.Name, f.File))
@@ -335,6 +338,6 @@ func (p *proof) print(a *app) {
 		row("revoked", s)
 	}
 	if p.Sessions > 0 {
-		row("open", plural(p.Sessions, "session", "sessions")+"; its client ends it")
+		row("open", plural(p.Sessions, "session; its client ends it", "sessions; their clients end them"))
 	}
 }

@@ -237,7 +237,7 @@ func (a *app) notAsked(list []failed, total int) error {
 func failures(list []failed) []failure {
 	out := []failure{}
 	for _, f := range list {
-		out = append(out, failure{Name: f.name, Error: form.Clean(f.err.Error())})
+		out = append(out, failure{Name: f.name, Error: words(f.err)})
 	}
 	return out
 }
