@@ -175,7 +175,7 @@ func (s *store) take(r io.Reader, keep, spare bool) (*download, error) {
 		t, err = newTemp(root)
 	}
 	if err != nil {
-		err = final{fmt.Errorf("writing the cached index of %q: %w", s.name, err)}
+		err = final{fmt.Errorf("writing the cached index of %q: %w", s.name, bare(err))}
 		if spare && atomicfile.Unwritable(err) {
 			return hold(r, unkeptIndex, err)
 		}
