@@ -34,15 +34,17 @@ func (s *Store) SetAside(ctx context.Context, name string, gen int64) (file stri
 		return "", err
 	}
 	defer unlockStore()
+	st, err := s.loadState()
+	if err == nil {
+		err = s.uncount(st, name, gen)
+	}
+	if err != nil {
+		return "", err
+	}
 	if file, err = s.rename(name, gen); err != nil {
 		return "", &Error{Kind: Unwritable, Op: "setting vault aside", What: vaultID(name, gen), Err: err}
 	}
-	st, err := s.loadState()
-	if err != nil || st == nil {
-		return file, err
-	}
-	delete(st.counters, vaultID(name, gen))
-	return file, s.saveState(st)
+	return file, nil
 }
 
 // rename takes the first name that is free.

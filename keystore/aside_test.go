@@ -47,3 +47,34 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("left are %v, %v", gens, err)
 	}
 }
+
+// TestCountersGoFirst: a kill between the two steps of a removal leaves a vault that nothing counts, which the next removal takes
+// away, and never a count of a vault that is gone, which would keep the key for ever.
+func TestCountersGoFirst(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "keystore"), Want: BackendKeyfile}
+	s := open(t, o)
+	must(t, s.Put(t.Context(), "gmail", 1, handles("A", "one")))
+	path := filepath.Join(o.Dir, vaultFile("gmail", 1))
+	kept, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.Remove(path))
+	must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700)) // the removal stops here, as a kill would
+	if err := s.Remove("gmail"); err == nil {
+		t.Fatal("a folder was removed")
+	}
+	st, err := s.loadState()
+	must(t, err)
+	if len(st.counters) > 0 {
+		t.Errorf("the counters are %v still", st.counters)
+	}
+	must(t, os.RemoveAll(path))
+	must(t, os.WriteFile(path, kept, 0o600))
+	if _, err := s.Load(t.Context(), "gmail", 1); err != nil {
+		t.Errorf("what a kill left: %v", err)
+	}
+	must(t, s.Remove("gmail"))
+	must(t, s.Forget(t.Context()))
+	if d, err := s.Describe(); err != nil || d.Backend != "" || d.Vaults != 0 {
+		t.Errorf("left: %+v, %v", d, err)
+	}
+}

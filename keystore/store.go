@@ -170,21 +170,27 @@ func (s *Store) remove(name string, keep []int64) error {
 	if err != nil {
 		return err
 	}
-	removed := false
+	gens = slices.DeleteFunc(gens, func(gen int64) bool { return slices.Contains(keep, gen) })
+	full := s.uncount(st, name, gens...)
 	for _, gen := range gens {
-		if slices.Contains(keep, gen) {
-			continue
-		}
-		removed = true
 		if err := os.Remove(s.path(vaultFile(name, gen))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return &Error{Kind: Unwritable, Op: "removing vault", What: vaultID(name, gen), Err: err}
 		}
-		if st != nil {
-			delete(st.counters, vaultID(name, gen))
-		}
 	}
-	if st == nil || !removed {
+	if full != nil { // with the room that they took
+		return s.saveState(st)
+	}
+	return nil
+}
+
+// uncount strikes vaults from the record before their files go: a kill in between leaves a vault that nothing counts, and
+// never a count of one that is gone, which would keep the key for ever.
+func (s *Store) uncount(st *state, name string, gens ...int64) error {
+	if st == nil || len(gens) == 0 {
 		return nil
+	}
+	for _, gen := range gens {
+		delete(st.counters, vaultID(name, gen))
 	}
 	return s.saveState(st)
 }
