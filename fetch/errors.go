@@ -3,8 +3,10 @@ package fetch
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"skald-connectors/manifest"
 )
@@ -57,7 +59,32 @@ func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, errNoCache) {
 		return fmt.Sprintf("%v of %s", e.Err, e.Host) // it may well be there
 	}
-	return fmt.Sprintf("%s cannot be reached: %v", e.Host, e.Err)
+	return fmt.Sprintf("%s cannot be reached: %s", e.Host, plainly(e.Err))
+}
+
+// plainly says why a connection failed without the calls that led there.
+func plainly(err error) string {
+	var (
+		dns   *net.DNSError
+		op    *net.OpError
+		errno syscall.Errno
+		slow  net.Error
+	)
+	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return "its proxy: " + plainly(op.Err)
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no host of that name is known here"
+	case errors.As(err, &dns) && errors.As(dns.UnwrapErr, &errno):
+		return "its name cannot be looked up: " + errno.Error()
+	case errors.As(err, &dns):
+		return "its name cannot be looked up: " + dns.Err
+	case errors.As(err, &op) && op.Op == "dial" && errors.As(err, &errno):
+		return errno.Error()
+	case errors.As(err, &op) && op.Op == "dial" && errors.As(err, &slow) && slow.Timeout():
+		return "it did not answer in time"
+	}
+	return err.Error()
 }
 
 // Unwrap gives the last reason.

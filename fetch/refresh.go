@@ -155,6 +155,9 @@ func (m *Marketplace) refresh(ctx context.Context, g *guard, p *pointer, cached 
 func (m *Marketplace) acceptSigned(ctx context.Context, g *guard, p *pointer, d *download) (*Index, error) {
 	side, err := g.admit(ctx, p, d)
 	if err != nil {
+		if _, refused := errors.AsType[*trust.Error](err); refused { // it names the marketplace itself
+			return nil, err
+		}
 		return nil, fmt.Errorf("reading the index of %s: %w", p.Location, err)
 	}
 	ix, err := m.opened(p, d, side)

@@ -126,7 +126,14 @@ func (k *Keys) Signers(m *Message, signatures []byte) ([]Key, error) {
 		if k.Version > 0 { // else the keys were pinned one by one
 			of = fmt.Sprintf(" (keys version %d)", k.Version)
 		}
-		return nil, refuse(Signature, "it is signed by %d of the %d index keys that have to%s", len(by), k.IndexThreshold, of)
+		whose := "index keys"
+		if k.Version == 0 {
+			whose = "pinned keys"
+		}
+		if len(by) == 0 && k.IndexThreshold == 1 {
+			return nil, refuse(Signature, "none of the %s has signed it%s", whose, of)
+		}
+		return nil, refuse(Signature, "%d of the %s have signed it, and %d have to%s", len(by), whose, k.IndexThreshold, of)
 	}
 	return by, nil
 }
