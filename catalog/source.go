@@ -59,9 +59,17 @@ type tooLargeError struct{ limit int64 }
 
 func (e *tooLargeError) Error() string { return fmt.Sprintf("larger than %d bytes", e.limit) }
 
+// A missingError is a file that a tree has to have. It is an fs.ErrNotExist.
+type missingError struct{ name string }
+
+func (e *missingError) Error() string        { return "there is no " + e.name }
+func (e *missingError) Is(target error) bool { return target == fs.ErrNotExist }
+
 // readFile reads a file of the tree whole.
 func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 	switch fi, err := root.Lstat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &missingError{name}
 	case err != nil:
 		return nil, err
 	case !fi.Mode().IsRegular():

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,12 @@ import (
 func (a *app) catalogCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "catalog", GroupID: "publish", Short: "Build and check a marketplace",
+		Long: "A marketplace is a folder of connectors on any web server: index.json with their ids, and a folder\n" +
+			"for each. compile writes the index that users read, with the digest of every file; sign makes it one\n" +
+			"that the web server cannot bend. docs/format.md has the tree, docs/publishing.md the whole ceremony.",
+		Example: "  skald-connectors catalog compile site\n" +
+			"  skald-connectors catalog keygen keys/index.key\n" +
+			"  skald-connectors catalog sign site --key keys/index.key",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -72,7 +79,7 @@ func (a *app) compile(cmd *cobra.Command, dir string, verify bool, against strin
 	report, err := do(cmd.Context(), dir, o)
 	var refused *catalog.RefusedError
 	if err != nil && !errors.As(err, &refused) {
-		return err
+		return treeHint(dir, err)
 	}
 	if a.json {
 		lines := []findingLine{}
@@ -105,4 +112,12 @@ func (a *app) compile(cmd *cobra.Command, dir string, verify bool, against strin
 	}
 	a.line("connectors.json %s: %s, %s, %s", word, plural(report.Connectors, "connector", "connectors"), plural(report.Files, "file", "files"), size(report.Bytes))
 	return nil
+}
+
+// treeHint says what a marketplace's folder has to have, where it has no list of its connectors.
+func treeHint(dir string, err error) error {
+	if info, serr := os.Stat(dir); serr != nil || !info.IsDir() || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return withHint(err, "index.json lists the ids of the connectors, such as [\"mail\", \"weather\"], and each has a folder of that name; docs/format.md has the tree")
 }

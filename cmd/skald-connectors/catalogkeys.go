@@ -152,7 +152,7 @@ func (a *app) editKeys(ctx context.Context, o *keysOptions, edit catalog.KeysEdi
 		return a.printJSON(map[string]any{"keys": keysDocument(s.Now), "draft": keysDocument(s.Draft), "signed": list(s.Signed),
 			"missing": map[string]int{"present": s.OldMissing, "new": s.NewMissing}, "published": s.Published})
 	}
-	a.printKeys(s)
+	a.printKeys(o.dir, s)
 	return nil
 }
 
@@ -172,7 +172,7 @@ func keyTexts(keys []trust.Key) []string {
 	return out
 }
 
-func (a *app) printKeys(s *catalog.KeysState) {
+func (a *app) printKeys(dir string, s *catalog.KeysState) {
 	show := func(title string, k *trust.Keys) {
 		a.line("%s: version %d, good until %s", title, k.Version, k.Expires.Format(time.DateOnly))
 		for _, role := range []struct {
@@ -196,7 +196,14 @@ func (a *app) printKeys(s *catalog.KeysState) {
 	switch {
 	case s.Draft != nil:
 		show("keys.next.json, a draft", s.Draft)
-		a.say("it wants %s of the present root keys and %d of its own: %s catalog keys sign --key FILE", plural(s.OldMissing, "more signature", "more signatures"), s.NewMissing, program)
+		own := plural(s.NewMissing, "more signature", "more signatures") + " of its root keys"
+		switch {
+		case s.Now != nil && s.NewMissing == 0:
+			own = plural(s.OldMissing, "more signature", "more signatures") + " of the present root keys"
+		case s.Now != nil:
+			own = plural(s.OldMissing, "more signature", "more signatures") + " of the present root keys and " + strings.Replace(own, "its root", "its own root", 1)
+		}
+		a.say("it wants %s: %s catalog keys sign --dir %s --key FILE", own, program, dir)
 	case s.Published:
 		a.say("keys.json is written; sign the index again, and publish both together")
 	case s.Now == nil:

@@ -64,6 +64,9 @@ func (a *app) keygenCommand() *cobra.Command {
 		Example: "  skald-connectors catalog keygen keys/index.key",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := catalog.FreeForKey(args[0]); err != nil { // before anybody thinks of a password
+				return withHint(err, "a key is never written over; give another file")
+			}
 			var password keystore.Secret
 			if !open {
 				var err error
@@ -79,7 +82,7 @@ func (a *app) keygenCommand() *cobra.Command {
 				return a.printJSON(map[string]any{"file": args[0], "public": k.Public().String(), "number": k.Public().ID()})
 			}
 			a.line("%s", k.Public())
-			a.say("the secret key is in %s; keep it off the web server. %s.pub is for everybody", args[0], args[0])
+			a.say("it is key number %s; its secret half is in %s, which stays off the web server, and %s.pub is for everybody", k.Public().ID(), args[0], args[0])
 			return nil
 		},
 	}
@@ -170,7 +173,7 @@ func (a *app) sign(ctx context.Context, dir string, o *signOptions) error {
 		return withHint(err, "see what is wrong with %s catalog compile %s --verify", program, dir)
 	}
 	if err != nil {
-		return err
+		return treeHint(dir, err)
 	}
 	if a.json {
 		revoked := done.Revoked
@@ -181,6 +184,13 @@ func (a *app) sign(ctx context.Context, dir string, o *signOptions) error {
 			"signers": done.Signers, "missing": done.Missing, "revoked": revoked})
 	}
 	a.line("connectors.json is number %d, good until %s, signed by %s", done.Seq, done.Expires.Format("2006-01-02 15:04 MST"), strings.Join(done.Signers, ", "))
+	for _, r := range done.Revoked {
+		here := ""
+		if r.Manifest == "" {
+			here = " (this index has no such version)"
+		}
+		a.line("  revoked  %s@%d: %s%s", r.ID, r.Version, r.Reason, here)
+	}
 	if done.Missing > 0 {
 		a.say("%s still wanted before anybody believes it: %s catalog sign --cosign --key FILE", plural(done.Missing, "signature is", "signatures are"), program)
 	}
