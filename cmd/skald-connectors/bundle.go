@@ -251,6 +251,7 @@ func (a *app) installFrom(ctx context.Context, o *installOptions) (*shops, error
 	if ix.Trust().Expired {
 		a.say("note: the index in the bundle has run out; whether this version was revoked since is not known")
 	}
+	a.noteIgnored(ix)
 	return &shops{open: []*shop{{market: m, index: ix, home: home, bundle: o.bundle}}}, nil
 }
 

@@ -224,23 +224,33 @@ func (a *app) readShop(ctx context.Context, home, location string, mode fetch.Fr
 	if ix.Err() != nil {
 		a.say("%v; using the index of %s", ix.Err(), age(a.hooks.now(), ix.Fetched()))
 	}
-	switch t := ix.Trust(); {
-	case t.Stale != nil:
-		a.say("%s", a.wrapped(fmt.Sprintf("note: %s; nothing is installed from it", t.Stale)))
-	case t.Ignored && !a.noted[ix.Location()]:
-		if a.noted == nil {
-			a.noted = map[string]bool{}
-		}
-		a.noted[ix.Location()] = true
-		a.say("%s", a.wrapped(fmt.Sprintf("note: %s calls its index signed, and none of its keys is pinned here, so its signatures are ignored; pin one with %s marketplace add %s --key RWQ…",
-			marketName(ix.Location()), program, ix.Location())))
+	if t := ix.Trust(); t.Stale != nil {
+		a.say("note: %s; nothing is installed from it", t.Stale)
 	}
+	a.noteIgnored(ix)
 	return &shop{market: m, index: ix, home: home}, nil
+}
+
+// noteIgnored says once that nobody judges the signatures of an index.
+func (a *app) noteIgnored(ix *fetch.Index) {
+	if !ix.Trust().Ignored || a.noted[ix.Location()] {
+		return
+	}
+	if a.noted == nil {
+		a.noted = map[string]bool{}
+	}
+	a.noted[ix.Location()] = true
+	a.say("note: %s calls its index signed, and none of its keys is pinned here, so its signatures are ignored; pin one with %s marketplace add %s --key RWQ…",
+		marketName(ix.Location()), program, ix.Location())
 }
 
 // trustText says in one sentence how far an index is vouched for.
 func trustText(t fetch.Trust, location string) string {
 	switch {
+	case t.Ignored && !t.Bundled:
+		return "not checked: none of the keys that signed its index is pinned here"
+	case t.Ignored:
+		return "not checked: none of the keys that signed its index is pinned here; it is what the bundle says"
 	case t.Bundled && !t.Signed:
 		return "not signed: its index is what the bundle says"
 	case t.Expired:

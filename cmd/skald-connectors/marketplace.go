@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,7 +40,8 @@ func (a *app) marketplaceCommand() *cobra.Command {
 		Long: "add reads the marketplace once and puts it on the list. With --key its index has to be\n" +
 			"signed by these keys, or by keys that they vouch for, from now on and for ever. Without\n" +
 			"--key a marketplace that shows keys asks for the last characters of one, which you know\n" +
-			"from elsewhere; one that is not signed needs --unsigned. URL is an https address or a folder.",
+			"from elsewhere; one that is not signed is asked about, or wants --unsigned. URL is an https\n" +
+			"address or a folder. With --key it need not be there now: bundles of it are held to its keys.",
 		Example: "  skald-connectors marketplace add https://connectors.acme.example --key RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\n" +
 			"  skald-connectors marketplace add /mnt/mirror --name mirror",
 		Args: cobra.ExactArgs(1),
@@ -90,8 +92,8 @@ func (a *app) addMarket(ctx context.Context, location string, o *marketOptions) 
 		return err
 	}
 	ix, err := a.tryMarket(ctx, home, p)
-	if err != nil {
-		return err
+	if err != nil && (len(p.Keys) == 0 || !isAway(err)) {
+		return wrongKey(err, o)
 	}
 	err = editPlaces(ctx, home, func(now *places) error {
 		again, err := a.newPlace(home, location, o, now)
@@ -107,8 +109,27 @@ func (a *app) addMarket(ctx context.Context, location string, o *marketOptions) 
 	if a.json {
 		return a.printJSON(marketLine(*p, ix))
 	}
-	a.say("%s", a.wrapped(fmt.Sprintf("%s is added: %s, %s; %s", p.Name, p.Location, plural(ix.Len(), "connector", "connectors"), trustText(ix.Trust(), p.Location))))
+	if ix == nil {
+		a.say("%s is added: %s. It cannot be read now (%v); of it, and of bundles made from it, only what its keys signed is believed", p.Name, p.Location, err)
+		return nil
+	}
+	a.say("%s is added: %s, %s; %s", p.Name, p.Location, plural(ix.Len(), "connector", "connectors"), trustText(ix.Trust(), p.Location))
+	a.noteIgnored(ix)
 	return nil
+}
+
+// isAway tells whether a marketplace is not to be reached now, or its folder is not on this machine.
+func isAway(err error) bool {
+	_, away := errors.AsType[*fetch.UnreachableError](err)
+	return away || errors.Is(err, fs.ErrNotExist)
+}
+
+// wrongKey adds to a refused index that the key which was given may be another one.
+func wrongKey(err error, o *marketOptions) error {
+	if refused, ok := errors.AsType[*trust.Error](err); ok && refused.Kind == trust.Signature && len(o.keys) > 0 {
+		return withHint(err, "nothing was added; compare the key with what the marketplace's publisher says, and if it is the right one, somebody else answers in its place")
+	}
+	return err
 }
 
 // newPlace works out what would be listed.
@@ -138,6 +159,9 @@ func (a *app) newPlace(home, location string, o *marketOptions, listed *places) 
 		return nil, usagef("there are %d marketplaces already", len(listed.Listed))
 	}
 	before, known := listed.at(p.Location)
+	if len(keys) == 0 && o.needed == 0 && !o.unsigned { // another name for it: what was pinned stays
+		p.Keys, p.Needed = before.Keys, before.Needed
+	}
 	if p.Location == a.publicLocation() {
 		before.Name, known = publicName, true
 	}
@@ -193,21 +217,34 @@ func (a *app) agreeUnsigned(ctx context.Context, m *fetch.Marketplace, p *market
 		return err
 	}
 	term := a.terminal()
-	switch {
-	case offered == nil && !strings.Contains(p.Location, "://"):
-		return nil
-	case offered == nil && term == nil:
-		return withHint(usagef("the marketplace %s is not signed", p.Location), "agree to that with --unsigned, or give the key that it will be signed with: --key RWQ…")
-	case offered == nil:
-		ok, err := term.Confirm(ctx, "Add a marketplace that is not signed?", a.wrapped("Whoever has its web server decides what is in it."), "Add it", "Stop")
-		if err == nil && !ok {
-			return &exitError{exitFailed, fmt.Errorf("%s was not added: you said no", p.Location)}
+	says := offered != nil // it calls its index signed
+	if !says {
+		if !strings.Contains(p.Location, "://") {
+			return nil
 		}
-		return err
-	case term == nil:
-		return withHint(usagef("the marketplace %s is signed, and nothing says which keys are the right ones", p.Location), "give the key that you know from its publisher: --key RWQ…")
+		ix, err := a.tryMarket(ctx, home, p)
+		if err != nil {
+			return err
+		}
+		says = ix.Trust().Ignored
 	}
-	return a.askForKey(ctx, term, p, offered)
+	switch {
+	case term == nil && says:
+		return withHint(usagef("the marketplace %s is signed, and nothing says which keys are the right ones", p.Location), "give the key that you know from its publisher: --key RWQ…")
+	case term == nil:
+		return withHint(usagef("the marketplace %s is not signed", p.Location), "agree to that with --unsigned, or give the key that it will be signed with: --key RWQ…")
+	case offered != nil:
+		return a.askForKey(ctx, term, p, offered)
+	}
+	title, text := "Add a marketplace that is not signed?", "Whoever has its web server decides what is in it."
+	if says {
+		title, text = "Add a marketplace without its key?", "It calls its index signed. With the key that its publisher tells you (--key RWQ…) that is checked; without it, whoever has its web server decides what is in it."
+	}
+	ok, err := term.Confirm(ctx, title, a.wrapped(text), "Add it", "Stop")
+	if err == nil && !ok {
+		return &exitError{exitFailed, fmt.Errorf("%s was not added: you said no", p.Location)}
+	}
+	return err
 }
 
 // askForKey has a person type the end of a key, which is not shown: they have
