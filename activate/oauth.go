@@ -314,7 +314,7 @@ func isSignInFailure(err error) bool {
 func (t *trial) failure(err error) Failure {
 	signs := signsIn(t.manifest) || t.values.cred != nil
 	return Failure{Name: t.name, Err: err, CanEdit: len(t.values.fields) > 0, CanSign: signs || isSignInFailure(err),
-		CanKeep: !t.values.lacksSignIn(t.manifest), KeepsOld: t.replaces, Grants: Relaxations(err)}
+		CanKeep: !t.values.lacksSignIn(t.manifest) && !(t.signAnew && isSignInFailure(err)), KeepsOld: t.replaces, Grants: Relaxations(err)}
 }
 
 // signAndTry signs in where that is wanted, and tries the values. A remote server that answers 401 is signed in to the way that

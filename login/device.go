@@ -102,7 +102,7 @@ func (c *Client) poll(ctx context.Context, s SignIn, cred Credential, device str
 		}
 		form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {device}}
 		calm := context.WithoutCancel(ctx) // an answer with a token must not be lost
-		obj, fail := c.post(calm, cred.TokenURL, "a token", cred.asker(), form)
+		obj, fail := c.post(calm, cred.TokenURL, codeTraded, cred.asker(), form)
 		if fail == nil {
 			if cred, fail = c.take(cred, obj, s.Provider); fail != nil {
 				return Credential{}, fail

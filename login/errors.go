@@ -80,6 +80,9 @@ func (e *ExpiredError) Error() string {
 	return text
 }
 
+// codeTraded is what a provider is asked for with the code of a sign-in.
+const codeTraded = "a token"
+
 // ReplyError says what was wrong with a provider's reply. Code is the error of RFC 6749 section 5.2, "" = the reply has
 // none; Status is 0 where the network failed.
 type ReplyError struct {
@@ -100,8 +103,11 @@ func (e *ReplyError) Error() string {
 		return text + e.Err.Error()
 	case e.Code != "":
 		text += fmt.Sprintf("it refused with %s", foreign(e.Code))
-		if e.Problem != "" {
+		switch {
+		case e.Problem != "":
 			text += ": " + foreign(e.Problem)
+		case e.Code == "invalid_grant" && e.What == codeTraded:
+			text += ", so the code is wrong, too old, or was used before"
 		}
 		return text
 	}

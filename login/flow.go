@@ -199,7 +199,7 @@ func (f *flow) exchange(ctx context.Context, code string) (Credential, error) {
 	cred := newCredential(f.p, f.s)
 	cred.Redirect = f.redirect
 	calm := context.WithoutCancel(ctx)
-	obj, fail := f.c.post(calm, f.p.TokenURL, "a token", cred.asker(), form)
+	obj, fail := f.c.post(calm, f.p.TokenURL, codeTraded, cred.asker(), form)
 	if fail == nil {
 		cred, fail = f.c.take(cred, obj, f.p)
 	}

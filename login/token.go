@@ -192,7 +192,7 @@ func orElse(s, other string) string {
 // take puts the tokens of a reply into a credential (RFC 6749 section 5.1). What the reply leaves out stays as it was: the
 // refresh token, and the scopes. The life of the old access token never becomes that of the new one.
 func (c *Client) take(cred Credential, obj exactjson.Value, p Provider) (Credential, *ReplyError) {
-	fail := &ReplyError{Host: hostOf(cred.TokenURL), What: "a token", Status: http.StatusOK}
+	fail := &ReplyError{Host: hostOf(cred.TokenURL), What: codeTraded, Status: http.StatusOK}
 	access, refresh := text(obj, "access_token"), text(obj, "refresh_token")
 	if user, ok := obj.Get("authed_user"); ok && access == "" { // Slack, for scopes of a user
 		access, refresh = text(user, "access_token"), text(user, "refresh_token")

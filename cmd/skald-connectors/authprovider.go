@@ -154,7 +154,7 @@ func (a *app) completeClient(ctx context.Context, p login.Provider) (login.Provi
 	if p.Title == "" {
 		p.Title = p.Slug
 	}
-	a.say("%s\n", capital(clientHelp(&login.NoClientError{Slug: p.Slug, Title: p.Title, Console: orElse(p.Console, "its console"), Known: true}, true)))
+	a.say("%s\n", capital(clientHelp(&login.NoClientError{Slug: p.Slug, Title: p.Title, Console: p.Console, Known: true}, true)))
 	return a.askClient(ctx, term, p)
 }
 

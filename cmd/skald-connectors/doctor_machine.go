@@ -203,7 +203,7 @@ func (c *checkup) keystore(ctx context.Context) {
 		c.vaults(ctx, false)
 		return
 	}
-	c.add("key store", levelOK, "%s open; their key is %s", plural(d.Vaults, "vault", "vaults"), keyPlace(d.Backend))
+	c.add("key store", levelOK, "%s %s", plural(d.Vaults, "vault open; its key is", "vaults open; their key is"), keyPlace(d.Backend))
 	c.vaults(ctx, true)
 	c.owed(ctx)
 }

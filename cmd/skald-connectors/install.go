@@ -382,7 +382,7 @@ func (a *app) installedText(act *activate.Activator, rec *record.Record) string 
 	}
 	row("record", "%s", a.short(act.Records().Path(rec.Name)))
 	if len(rec.Secrets) > 0 {
-		row("secrets", "%s, encrypted; their key is %s", plural(len(rec.Secrets), "secret", "secrets"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
+		row("secrets", "%s %s", plural(len(rec.Secrets), "secret, encrypted; its key is", "secrets, encrypted; their key is"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
 	}
 	row("sandbox", "%s", rec.Sandbox.Enforced)
 	return b.String()

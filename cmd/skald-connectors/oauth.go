@@ -8,7 +8,6 @@ import (
 	"io"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +71,7 @@ func (a *app) showLink(provider, address string, g signInFlags) {
 func (a *app) showDeviceCode(provider string, c login.DeviceCode) {
 	a.clearProgress()
 	fmt.Fprintf(a.stderr, "\nSign in with %s. On any device, open\n\n%s\n\nand type the code\n\n%s\n\n", form.Clean(provider), form.Clean(c.Address), form.Clean(c.Code))
-	fmt.Fprintln(a.stderr, a.wrapped(fmt.Sprintf("This waits for it, at most %s.", c.Life.Round(time.Second))))
+	fmt.Fprintln(a.stderr, a.wrapped(fmt.Sprintf("This waits for it, at most %s.", lasting(c.Life))))
 }
 
 // browser gives what opens an address, where this machine shows any: $BROWSER, or the system's own way.
@@ -170,8 +169,12 @@ func clientHelp(e *login.NoClientError, asked bool) string {
 	if asked {
 		then = "give its client ID and secret here, or the file that it offers"
 	}
+	open := "open " + e.Console + " (it costs nothing)"
+	if e.Console == "" {
+		open = "open the page of it where clients are made, or ask whoever runs it for one"
+	}
 	return fmt.Sprintf("signing in with %s needs a client of your own, once for all its connectors:\n"+
-		"  1. open %s (it costs nothing)\n  2. %s\n  3. %s", e.Title, e.Console, make, then)
+		"  1. %s\n  2. %s\n  3. %s", e.Title, open, make, then)
 }
 
 // clientText says in a plan that a client of one's own is needed and where it comes from, before anybody agrees.

@@ -95,6 +95,14 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// lasting shows how long something may take, in whole minutes where it has such.
+func lasting(d time.Duration) string {
+	if d = d.Round(time.Second); d >= time.Minute && d%time.Minute == 0 {
+		return plural(int(d/time.Minute), "minute", "minutes")
+	}
+	return plural(int(d/time.Second), "second", "seconds")
+}
+
 // age shows how long ago something was.
 func age(now, then time.Time) string {
 	d := now.Sub(then)

@@ -15,14 +15,17 @@ import (
 const packagesShown = 12
 
 // depsRows shows what a plan installs from npm and pip.
-func depsRows(row func(label, format string, args ...any), list []activate.Dependency, scripts bool) {
+func depsRows(row func(label, format string, args ...any), list []activate.Dependency, scripts, bundled bool) {
 	for _, d := range list {
 		row("packages", "%s", form.Clean(packagesText(d)))
 		if !d.Locked {
 			row("", "%s", form.Clean(d.Why))
 		}
-		row("", "by %s %s for %s %s, from %s", d.Ecosystem, form.Clean(d.Tool.Installer), d.Ecosystem.Runtime(), form.Clean(d.Tool.Version),
-			form.Clean(orElse(strings.Join(d.Tool.Hosts, ", "), "the folder that your settings name")))
+		from := orElse(strings.Join(d.Tool.Hosts, ", "), "the folder that your settings name")
+		if bundled {
+			from = "the bundle where it has packages, else from " + from
+		}
+		row("", "by %s %s for %s %s, from %s", d.Ecosystem, form.Clean(d.Tool.Installer), d.Ecosystem.Runtime(), form.Clean(d.Tool.Version), form.Clean(from))
 		row("", "%s", form.Clean(scriptsText(d, scripts)))
 		for _, note := range append(d.Notes, d.Tool.Notes...) {
 			row("note", "%s", form.Clean(note))

@@ -187,7 +187,7 @@ func (a *app) askPassphrase(ctx context.Context, term *form.Terminal, ask keysto
 	a.clearProgress()
 	title := "Passphrase of your secrets"
 	if ask.New {
-		title = "New passphrase for your secrets (it cannot be recovered)"
+		title = "New passphrase (it cannot be recovered)"
 	}
 	if ask.Problem != "" {
 		title = ask.Problem + ". " + title
@@ -197,7 +197,7 @@ func (a *app) askPassphrase(ctx context.Context, term *form.Terminal, ask keysto
 		if err != nil || !ask.New || p.Len() >= passphraseLeast {
 			return p, err
 		}
-		title = fmt.Sprintf("That has fewer than %d characters. New passphrase for your secrets", passphraseLeast)
+		title = fmt.Sprintf("That has fewer than %d characters. New passphrase", passphraseLeast)
 	}
 }
 

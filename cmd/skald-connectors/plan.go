@@ -24,9 +24,12 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	row := func(label, format string, args ...any) {
 		b.WriteString(labelRow(label, fmt.Sprintf(format, args...), a.width()))
 	}
-	if p.Files > 0 {
+	switch bundled := p.Index.Trust().Bundled; {
+	case p.Files > 0 && bundled:
+		row("files", "%s, %s, from the bundle, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
+	case p.Files > 0:
 		row("download", "%s, %s, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
-	} else {
+	default:
 		row("download", "its manifest, which nothing pins")
 	}
 	row("index", "%s", form.Clean(trustText(p.Index.Trust(), p.Index.Location())))
@@ -38,7 +41,7 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	for _, r := range p.Runtimes {
 		row("with", "%s %s", form.Clean(r.Path), form.Clean(r.Version))
 	}
-	depsRows(row, p.Deps, scripts)
+	depsRows(row, p.Deps, scripts, p.Index.Trust().Bundled)
 	if m.Verify != nil {
 		row("test", "%s (at most %d s, before anything is saved)", form.Clean(m.Verify.Command), int(m.Verify.Timeout.Seconds()))
 	} else {

@@ -41,6 +41,8 @@ func (a *app) uninstallCommand() *cobra.Command {
 				return usagef("--purge removes everything, and --keep-data would keep something")
 			case o.all && len(args) > 0:
 				return usagef("--all removes every connector, and one is named")
+			case !o.all && len(args) == 0:
+				return &usageError{"uninstall takes NAME, or --all, and none is given", cmd.CommandPath()}
 			case !o.all && len(args) != 1:
 				return &usageError{fmt.Sprintf("uninstall takes NAME, or --all; given: %d", len(args)), cmd.CommandPath()}
 			}
@@ -162,8 +164,10 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 	if o.purge && !o.yes && a.terminal() == nil {
 		return withHint(usagef("--purge removes everything of this program, and nobody can be asked"), "agree to it with --yes")
 	}
-	if err := a.agreeToRemove(ctx, o, question, "everything"); err != nil {
-		return err
+	if len(listed) > 0 || o.purge {
+		if err := a.agreeToRemove(ctx, o, question, "everything"); err != nil {
+			return err
+		}
 	}
 	r := &removal{Removed: []*activate.Removed{}, Failed: []failure{}}
 	if o.purge {
@@ -330,7 +334,11 @@ func (p *proof) print(a *app) {
 	default:
 		row("key", "LEFT: "+orElse(p.Key, "it is not known where"))
 	}
-	row("mounts", none(p.Mounts, fmt.Sprintf("none in the files of %s", plural(p.Looked, "client", "clients"))))
+	looked := "none in the files of " + plural(p.Looked, "client", "clients")
+	if p.Looked == 0 {
+		looked = "none: no MCP client is on this machine"
+	}
+	row("mounts", none(p.Mounts, looked))
 	if len(p.Unread) > 0 {
 		row("unread", strings.Join(p.Unread, ", ")+": look there yourself")
 	}

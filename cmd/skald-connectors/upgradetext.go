@@ -21,7 +21,7 @@ func (a *app) upgradeText(p *activate.UpgradePlan, from string, scripts bool) st
 		b.WriteString(labelRow(label, fmt.Sprintf(format, args...), a.width()))
 	}
 	for i, c := range p.Wider() {
-		row(map[bool]string{true: "MORE", false: ""}[i == 0], "%s", form.Clean(changeText(c)))
+		row(map[bool]string{true: "MORE", false: ""}[i == 0], "%s", form.Clean(changeLabelled(c, p.Manifest.Fields())))
 	}
 	fileRows(row, p.Changes)
 	for _, c := range p.Changes {
@@ -29,10 +29,10 @@ func (a *app) upgradeText(p *activate.UpgradePlan, from string, scripts bool) st
 		case c.Wider || c.Kind == "file":
 		case c.Kind == "package" && c.Now != "" && len(p.Deps) > 0 && len(p.Changes) > 4*changedShown: // the packages row says it
 		default:
-			row(c.Kind, "%s", form.Clean(changeText(c)))
+			row(c.Kind, "%s", form.Clean(changeLabelled(c, p.Manifest.Fields())))
 		}
 	}
-	depsRows(row, p.Deps, scripts)
+	depsRows(row, p.Deps, scripts, false)
 	for i, f := range p.Ask {
 		row(map[bool]string{true: "ask", false: ""}[i == 0], "%s", fieldsText([]manifest.Field{f}))
 	}
@@ -75,6 +75,15 @@ func fileRows(row func(label, format string, args ...any), list []activate.Chang
 		}
 		row("", "%s", l)
 	}
+}
+
+// changeLabelled is changeText with the labels of fields in the place of their tokens, in hosts and paths.
+func changeLabelled(c activate.Change, fields []manifest.Field) string {
+	switch c.Kind {
+	case "network", "read", "write":
+		return labelled(changeText(c), fields)
+	}
+	return changeText(c)
 }
 
 // changeText says one change on one line.
@@ -251,6 +260,9 @@ func (u *upgrading) idle() string {
 	if u.asked == 0 {
 		return "nothing is installed"
 	}
+	if u.single() && len(u.old) == 0 {
+		return u.o.names[0] + " is up to date"
+	}
 	return idle(u.old)
 }
 
@@ -282,7 +294,8 @@ func (u *upgrading) report() error {
 	for i, l := range lines {
 		a.line("%s is upgraded: %s → %s, %s.", l.Name, form.Clean(l.FromString), form.Clean(versionOf(u.done[i].out.Record)), l.State)
 		if len(l.Held) > 0 {
-			fmt.Fprintf(a.stdout, "  held     %s\n           accept them with %s tools %s --accept\n", form.Clean(strings.Join(l.Held, ", ")), program, l.Name)
+			a.line("  held     %s", strings.Join(l.Held, ", "))
+			a.line("  accept   %s tools %s --accept", program, l.Name)
 		}
 		a.line("  back     %s rollback %s", program, l.Name)
 	}
