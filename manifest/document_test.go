@@ -210,7 +210,9 @@ func TestPermissions(t *testing.T) {
 			Permissions{HostsDeclared: true, Hosts: []string{"{ENV:H}:{ENV:P}", "*.example.org:443", "10.0.0.1:80", "[::1]:80"}}, nil, ""},
 		{hosts(`"e.org","e.org:0","e.org:http","*.:1",":1","a..b:1","a/b:1","{SECRET:H}:1","[x]:1",7`), perms, Permissions{HostsDeclared: true},
 			[]string{"permissions-host", "permissions-host", "permissions-host", "permissions-host", "permissions-host", "permissions-host", "permissions-host", "permissions-host", "permissions-host", "not-a-string", "permissions-host"}, ""},
-		{doc("permissions", `{"filesystem":{"read":["~/a","",3],"write":["b"]}}`), perms, Permissions{Read: []string{"~/a", "3"}, Write: []string{"b"}}, []string{"permissions-path", "not-a-string"}, ""},
+		{doc("permissions", `{"filesystem":{"read":["~/a","",3],"write":["b"]}}`), perms, Permissions{Read: []string{"~/a", "3"}, Write: []string{"b"}},
+			[]string{"permissions-path", "permissions-path", "not-a-string", "permissions-path", "permissions-path"}, ""},
+		{doc("permissions", `{"filesystem":{"read":["/a","{ENV:A}/b","C:\\c","\\\\d\\e"]}}`), perms, Permissions{Read: []string{"/a", "{ENV:A}/b", `C:\c`, `\\d\e`}}, nil, ""},
 		{doc("permissions", `{"loopback":true,"browser":"yes","agent":"true"}`), perms, Permissions{Loopback: true, Agent: true}, []string{"not-a-boolean", "not-a-boolean"}, ""},
 	})
 }

@@ -100,8 +100,16 @@ func (r *reader) paths(obj exactjson.Value, key string) []string {
 		case s == "" || strings.ContainsRune(s, 0):
 			r.say(item, Error, "permissions-path", "found an empty path or one with a NUL character; it is not allowed")
 		default:
+			if !rooted(s) {
+				r.say(item, Warning, "permissions-path", "found %q, expected an absolute path or one that begins with an {ENV:} token; it opens nothing", s)
+			}
 			list = append(list, s)
 		}
 	}
 	return list
+}
+
+// rooted tells whether a path can be absolute on some system, with its tokens filled in.
+func rooted(path string) bool {
+	return path[0] == '/' || path[0] == '\\' || len(path) > 1 && path[1] == ':' || strings.HasPrefix(path, "{ENV:")
 }

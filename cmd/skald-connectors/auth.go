@@ -28,7 +28,7 @@ func (a *app) authCommand() *cobra.Command {
 			"before that replaces the old one; or with the QR code that a phone has to read. Where a\n" +
 			"credential is typed, it shows the settings, as configure does. A session that waits for it\n" +
 			"wakes by itself.",
-		Example: "  skald-connectors auth gmail\n  skald-connectors auth whatsapp\n  skald-connectors auth gmail --paste        # with the browser on another machine\n" +
+		Example: "  skald-connectors auth gmail\n  skald-connectors auth whatsapp\n  skald-connectors auth gmail --paste  # browser elsewhere\n" +
 			"  skald-connectors auth status\n  skald-connectors auth provider list",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeNames,

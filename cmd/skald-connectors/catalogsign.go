@@ -135,6 +135,7 @@ func (a *app) signCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringArrayVar(&o.keys, "key", nil, "`FILE` with the secret key to sign with (repeatable)")
 	f.DurationVar(&o.life, "life", 30*24*time.Hour, "how long the index is good for (`TIME`, at most 2208h)")
+	f.Lookup("life").DefValue = "720h"
 	f.BoolVar(&o.cosign, "cosign", false, "add a signature to the index as it is")
 	f.StringArrayVar(&o.revoke, "revoke", nil, "take a version back: `ID@VERSION=REASON` (repeatable)")
 	f.StringArrayVar(&o.unrevoke, "unrevoke", nil, "give a version back: `ID@VERSION` (repeatable)")

@@ -26,6 +26,7 @@ type depsLimit struct{ depsTimeout time.Duration }
 
 func (g *depsLimit) register(c *cobra.Command) {
 	c.Flags().DurationVar(&g.depsTimeout, "deps-timeout", depsTimeout, "time limit of npm and pip (`TIME`, such as 90s or 10m)")
+	c.Flags().Lookup("deps-timeout").DefValue = "5m"
 }
 
 func (g *depsLimit) check() error {

@@ -318,10 +318,12 @@ func (a *app) printRecord(k *about, rec *record.Record) {
 	for _, d := range rec.Deps {
 		row("packages", "%s", installedPackages(d))
 	}
-	row("sandbox", "%s", rec.Sandbox.Enforced)
-	row("now", "%s", a.sandboxSince(rec))
-	for _, n := range rec.Sandbox.NotHeld {
-		row("not held", "%s", n)
+	if runsHere(rec) {
+		row("sandbox", "%s", rec.Sandbox.Enforced)
+		row("now", "%s", a.sandboxSince(rec))
+		for _, n := range rec.Sandbox.NotHeld {
+			row("not held", "%s", n)
+		}
 	}
 	for _, g := range rec.Sandbox.Grants {
 		row("granted", "%s", g)

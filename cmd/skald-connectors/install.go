@@ -384,7 +384,9 @@ func (a *app) installedText(act *activate.Activator, rec *record.Record) string 
 	if len(rec.Secrets) > 0 {
 		row("secrets", "%s %s", plural(len(rec.Secrets), "secret, encrypted; its key is", "secrets, encrypted; their key is"), keyPlace(keystore.Backend(rec.Secrets[0].Store)))
 	}
-	row("sandbox", "%s", rec.Sandbox.Enforced)
+	if runsHere(rec) {
+		row("sandbox", "%s", rec.Sandbox.Enforced)
+	}
 	return b.String()
 }
 

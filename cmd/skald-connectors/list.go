@@ -259,7 +259,7 @@ func (a *app) searchCommand() *cobra.Command {
 		Use:     "search [WORD…]",
 		GroupID: "find",
 		Short:   "Search the marketplace",
-		Long:    "search ranks the connectors of the marketplace over id, name, tags and description.\nWithout words it lists all.",
+		Long:    "search ranks the connectors of the marketplace over id, name, tags and description.\nWithout words it lists all. A terminal shows the first 100 of a marketplace.",
 		Example: "  skald-connectors search mail\n  skald-connectors search --tag google --type mcp_local",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.words = args
@@ -315,7 +315,7 @@ func (a *app) search(ctx context.Context, o *searchOptions) error {
 	if len(lines) == 0 {
 		return withHint(&exitError{exitNotFound, errors.New("nothing in " + all.from() + " matches")}, "see everything that is there with %s search", program)
 	}
-	return a.printFound(all, lines)
+	return a.printFound(lines)
 }
 
 func foundLine(s *shop, e manifest.Entry) searchLine {
@@ -342,7 +342,27 @@ func searchDocument(all *shops, lines []searchLine) map[string]any {
 	return doc
 }
 
-func (a *app) printFound(all *shops, lines []searchLine) error {
+// foundShown is how many hits of a marketplace a terminal shows; who reads more than these, the best ones, wants a word
+// more, or a file.
+const foundShown = 100
+
+// bestOf leaves the best hits of each marketplace.
+func bestOf(lines []searchLine, most int) []searchLine {
+	seen := map[string]int{}
+	return slices.DeleteFunc(lines, func(l searchLine) bool {
+		seen[l.Marketplace]++
+		return seen[l.Marketplace] > most
+	})
+}
+
+func (a *app) printFound(lines []searchLine) error {
+	total := len(lines)
+	if isTerminal(a.stdout) {
+		lines = bestOf(lines, foundShown)
+	}
+	if left := total - len(lines); left > 0 {
+		defer a.say("%d more are not shown: add a word, or see all of them with | less", left)
+	}
 	rows := make([][]string, len(lines))
 	for i, l := range lines {
 		text, id := l.Description, l.ID

@@ -73,9 +73,14 @@ func (a *app) configure(ctx context.Context, o *configureOptions) error {
 		return a.printJSON(rec)
 	}
 	a.line("%s has new settings; it is %s.", rec.Name, rec.AuthState)
-	a.line("  sandbox  %s", rec.Sandbox.Enforced)
+	if runsHere(rec) {
+		a.line("  sandbox  %s", rec.Sandbox.Enforced)
+	}
 	return nil
 }
+
+// runsHere tells whether code of an activation runs on this machine: a remote server's does not, but for its test.
+func runsHere(rec *record.Record) bool { return rec.MCPConfig.URL == "" || rec.Verify.Ran }
 
 // openHome builds the activator of the chosen home.
 func (a *app) openHome() (*activate.Activator, error) {
