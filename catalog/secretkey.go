@@ -34,21 +34,20 @@ func (k SecretKey) Public() trust.Key { return k.public }
 // An AskPassword gives the password of a key file.
 type AskPassword func(ctx context.Context, file string) (keystore.Secret, error)
 
-// FreeForKey tells whether a key can be made in file: neither it nor its public half is there.
-func FreeForKey(file string) error {
+// NewKey makes a key pair: file holds the secret key, encrypted unless ask is nil, and file.pub the public one, as
+// `minisign -G` writes them. It overwrites nothing, and asks for no password where one of them is there.
+func NewKey(ctx context.Context, file string, ask AskPassword) (SecretKey, error) {
 	for _, path := range []string{file, file + ".pub"} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("making the key %q: %q is there already", file, path)
+			return SecretKey{}, fmt.Errorf("making the key %q: %q is there already", file, path)
 		}
 	}
-	return nil
-}
-
-// NewKey makes a key pair: file holds the secret key, encrypted unless password is empty, and file.pub the public one, as
-// `minisign -G` writes them. It overwrites nothing.
-func NewKey(file string, password keystore.Secret) (SecretKey, error) {
-	if err := FreeForKey(file); err != nil {
-		return SecretKey{}, err
+	var password keystore.Secret
+	if ask != nil {
+		var err error
+		if password, err = ask(ctx, file); err != nil {
+			return SecretKey{}, err
+		}
 	}
 	_, private, err := minisign.GenerateKey(nil)
 	if err != nil {

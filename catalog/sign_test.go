@@ -18,7 +18,7 @@ var signDay = time.Date(2026, 7, 19, 12, 0, 0, 0, time.UTC)
 
 func newTestKey(t *testing.T) SecretKey {
 	t.Helper()
-	k, err := NewKey(filepath.Join(t.TempDir(), "k"), keystore.Secret{})
+	k, err := NewKey(t.Context(), filepath.Join(t.TempDir(), "k"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestKeysOfTheMinisignProgram(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file, secret := filepath.Join(dir, "k.key"), "correct horse canary"
-	k, err := NewKey(file, keystore.NewSecret(secret))
+	k, err := NewKey(t.Context(), file, func(context.Context, string) (keystore.Secret, error) { return keystore.NewSecret(secret), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,17 +64,13 @@ func (a *app) keygenCommand() *cobra.Command {
 		Example: "  skald-connectors catalog keygen keys/index.key",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := catalog.FreeForKey(args[0]); err != nil { // before anybody thinks of a password
-				return withHint(err, "a key is never written over; give another file")
+			ask := func(ctx context.Context, file string) (keystore.Secret, error) {
+				return a.signingPassword(ctx, file, true)
 			}
-			var password keystore.Secret
-			if !open {
-				var err error
-				if password, err = a.signingPassword(cmd.Context(), args[0], true); err != nil {
-					return err
-				}
+			if open {
+				ask = nil
 			}
-			k, err := catalog.NewKey(args[0], password)
+			k, err := catalog.NewKey(cmd.Context(), args[0], ask)
 			if err != nil {
 				return err
 			}

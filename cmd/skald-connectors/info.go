@@ -279,13 +279,25 @@ func (a *app) stateSaid(k *about, rec *record.Record) string {
 	return string(a.stateNow(rec))
 }
 
+// sandboxRows says what holds an activation, where code of it runs here.
+func (a *app) sandboxRows(row func(label, format string, args ...any), rec *record.Record) {
+	if !runsHere(rec) {
+		return
+	}
+	row("sandbox", "%s", rec.Sandbox.Enforced)
+	row("now", "%s", a.sandboxSince(rec))
+	for _, n := range rec.Sandbox.NotHeld {
+		row("not held", "%s", n)
+	}
+}
+
 func (a *app) printRecord(k *about, rec *record.Record) {
 	var b strings.Builder
 	b.WriteString(a.wrappedFor(a.stdout, fmt.Sprintf("Installed as %s: %s, %s", rec.Name, versionOf(rec), a.stateSaid(k, rec))) + "\n")
 	row := func(label, format string, args ...any) {
 		a.row(&b, label, fmt.Sprintf(format, args...))
 	}
-	if e := k.entry; e != nil && e.Version > rec.Version {
+	if e := k.entry; e != nil && e.Version > rec.Version && k.revoked == "" {
 		row("update", "%s is available; %s", manifest.DisplayVersion(*e), changedFiles(rec.Pins(), e.Files))
 	}
 	if rec.Pinned {
@@ -318,13 +330,7 @@ func (a *app) printRecord(k *about, rec *record.Record) {
 	for _, d := range rec.Deps {
 		row("packages", "%s", installedPackages(d))
 	}
-	if runsHere(rec) {
-		row("sandbox", "%s", rec.Sandbox.Enforced)
-		row("now", "%s", a.sandboxSince(rec))
-		for _, n := range rec.Sandbox.NotHeld {
-			row("not held", "%s", n)
-		}
-	}
+	a.sandboxRows(row, rec)
 	for _, g := range rec.Sandbox.Grants {
 		row("granted", "%s", g)
 	}

@@ -24,14 +24,8 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	row := func(label, format string, args ...any) {
 		b.WriteString(labelRow(label, fmt.Sprintf(format, args...), a.width()))
 	}
-	switch bundled := p.Index.Trust().Bundled; {
-	case p.Files > 0 && bundled:
-		row("files", "%s, %s, from the bundle, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
-	case p.Files > 0:
-		row("download", "%s, %s, each checked against its pinned SHA-256", plural(p.Files, "file", "files"), size(p.Bytes))
-	default:
-		row("download", "its manifest, which nothing pins")
-	}
+	label, text := planFiles(p)
+	row(label, "%s", text)
 	row("index", "%s", form.Clean(trustText(p.Index.Trust(), p.Index.Location())))
 	if m.Remote() {
 		row("connect", "%s", form.Clean(m.Server.URL))
@@ -73,6 +67,18 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 		row("note", "%s", form.Clean(w))
 	}
 	return b.String()
+}
+
+// planFiles says what comes onto this machine, and where from.
+func planFiles(p *activate.Plan) (label, text string) {
+	count := plural(p.Files, "file", "files") + ", " + size(p.Bytes)
+	switch {
+	case p.Files == 0:
+		return "download", "its manifest, which nothing pins"
+	case p.Index.Trust().Bundled:
+		return "files", count + ", from the bundle, each checked against its pinned SHA-256"
+	}
+	return "download", count + ", each checked against its pinned SHA-256"
 }
 
 // signInText says how the connector is signed in; "" when a credential is typed.
