@@ -71,7 +71,7 @@ func (m *Marketplace) Bundle(ctx context.Context, ix *Index, e manifest.Entry) (
 // from an index that is older than the files.
 func withFreshIndex[T any](ctx context.Context, m *Marketplace, ix *Index, e manifest.Entry, do func(context.Context, *Index, manifest.Entry) (T, error)) (T, error) {
 	result, err := do(ctx, ix, e)
-	if err == nil || !mayBeStale(err) {
+	if _, bundled := m.src.(*tarSource); err == nil || bundled || !mayBeStale(err) {
 		return result, err
 	}
 	m.note(Event{Connector: e.ID, IndexReread: true})

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -55,6 +56,9 @@ func (s *tarSource) file(ctx context.Context, name string, about Event, take fun
 		in = name
 	}
 	r, err := s.tar.open(in)
+	if err != nil && in != name { // cut, not elsewhere: no server has it
+		return &BundleFileError{s.tar.path, fmt.Sprintf("it lacks %q of connector %q, which its index names", about.File, about.Connector)}
+	}
 	if err != nil {
 		return bareNotFound(err)
 	}

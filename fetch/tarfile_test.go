@@ -273,6 +273,26 @@ func TestHostileBundleFiles(t *testing.T) {
 	}
 }
 
+// A bundle that lacks a file that its index names was cut: no other place has it, and it is not asked for again.
+func TestBundleFileThatLacksAFile(t *testing.T) {
+	v := visit(t).pin(2, root(0), root(1))
+	file := rewrite(t, exported(t, v, signed()), drop("files/connector.json"))
+	o := elsewhere(t, v, file)
+	o.Progress = func(e Event) {
+		if e.IndexReread {
+			t.Error("the index was read again")
+		}
+	}
+	m, err := Open(o)
+	noError(t, err)
+	defer m.Close()
+	_, err = bundle(m, "demo")
+	var refused *BundleFileError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), `it lacks "connector.json" of connector "demo"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func drop(name string) func(*tar.Header, []byte) []byte {
 	return func(h *tar.Header, data []byte) []byte {
 		if h.Name == name {
