@@ -99,9 +99,10 @@ func impliedScope(s string) bool {
 // early is how long before its end a token counts as ended: a minute, or a quarter of a short life.
 const early = time.Minute
 
-// FreshAt tells whether the access token can be used at that time, as far as is known.
+// FreshAt tells whether the access token can be used at that time, as far as is known. A clock that stands before the moment in which
+// it was obtained has been set back since, and says nothing about its end.
 func (c Credential) FreshAt(now time.Time) bool {
-	if c.Access.IsZero() {
+	if c.Access.IsZero() || !c.Expires.IsZero() && now.Before(c.Obtained.Add(-early)) {
 		return false
 	}
 	return c.Expires.IsZero() || now.Before(c.RenewAt())

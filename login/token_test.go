@@ -142,6 +142,9 @@ func TestRenewAt(t *testing.T) {
 		if got := c.Expires.Sub(c.RenewAt()); got != tt.lead {
 			t.Errorf("life %s: renewed %s before its end, want %s", tt.life, got, tt.lead)
 		}
+		if c.FreshAt(epoch.Add(-time.Hour)) || !c.FreshAt(epoch.Add(-time.Second)) {
+			t.Errorf("life %s: a clock that was set back decides", tt.life)
+		}
 		if !c.FreshAt(epoch) || c.FreshAt(c.RenewAt()) {
 			t.Errorf("life %s: fresh at the wrong times", tt.life)
 		}

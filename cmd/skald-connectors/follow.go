@@ -99,15 +99,22 @@ func (s *served) lookAfterSignIn(ctx context.Context) {
 		return
 	}
 	select {
-	case s.renewAt = <-s.renewed: // the last one has ended
+	case at := <-s.renewed: // the last one has ended
+		s.renewNext(at)
 	default:
 	}
-	if s.renewAt.IsZero() || s.app.hooks.now().Before(s.renewAt) {
+	now := s.app.hooks.now()
+	if s.renewAt.IsZero() || now.Before(s.renewAt) && now.Before(s.renewBy) {
 		return
 	}
 	s.renewAt = time.Time{}
 	start := s.start
 	go func() { s.renewed <- start.Renew(ctx) }()
+}
+
+func (s *served) renewNext(at time.Time) {
+	now := s.app.hooks.now()
+	s.renewAt, s.renewBy = at, now.Add(at.Sub(now)) // the latter has the reading of the clock that nobody sets
 }
 
 // renew holds the session against the record as it is now.
@@ -143,7 +150,8 @@ func (s *served) renew(ctx context.Context, kill <-chan struct{}) {
 		return
 	}
 	s.noteLine("the session wakes: version %s", displayVersion(start.Record))
-	s.up, s.renewAt = run, start.RenewAt()
+	s.up = run
+	s.renewNext(start.RenewAt())
 	s.sess.Wake(*up)
 }
 

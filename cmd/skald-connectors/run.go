@@ -101,6 +101,7 @@ type served struct {
 	held  heldKeeper
 	// renewAt is when the sign-in of a running local server is looked after; zero = never, or that is under way.
 	renewAt time.Time
+	renewBy time.Time // the same by the time that passes, however the clock is set meanwhile
 	renewed chan time.Time // holds one
 }
 
@@ -137,7 +138,8 @@ func (a *app) serve(ctx context.Context, o *runOptions) error {
 			s.noteLine("session ends: %v", err)
 			return err
 		default:
-			s.up, s.renewAt = run, s.start.RenewAt()
+			s.up = run
+			s.renewNext(s.start.RenewAt())
 			s.sess.Wake(*up)
 		}
 	}
