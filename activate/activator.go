@@ -86,6 +86,8 @@ type Activator struct {
 	// Packages is told the progress of npm and pip: packages in place, of how many
 	// (0 = unknown).
 	Packages func(ecosystem string, done, total int)
+	// Leaving are activations that the same command removes too: their sign-ins keep none from being revoked.
+	Leaving []string
 	// Step is told the name of each step that changes the disk, before it.
 	Step func(string)
 	// Say is told what is being done, in words for a person.

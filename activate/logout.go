@@ -133,7 +133,11 @@ func (a *Activator) signedIn(ctx context.Context, name string) (found []login.Cr
 // revokeAtUninstall tells the providers to forget what goes; where another activation may use the same account, it does not.
 func (a *Activator) revokeAtUninstall(ctx context.Context, gone []login.Credential, out *Removed) {
 	for _, cred := range gone {
-		if others := a.othersSignedIn(out.Name, cred); len(others) > 0 || !cred.Revokes() {
+		if !cred.Revokes() {
+			out.Kept = append(out.Kept, "the sign-in with "+cred.Name()+", in your account there: it cannot be told")
+			continue
+		}
+		if len(a.othersSignedIn(out.Name, cred)) > 0 {
 			continue
 		}
 		a.step("revoke")
@@ -142,6 +146,7 @@ func (a *Activator) revokeAtUninstall(ctx context.Context, gone []login.Credenti
 		cancel()
 		if err != nil {
 			a.say("note: the sign-in with %s could not be revoked: %v", cred.Name(), err)
+			out.Unrevoked = append(out.Unrevoked, cred.Name())
 			continue
 		}
 		out.Items = append(out.Items, "the sign-in with "+cred.Name()+", which was revoked")

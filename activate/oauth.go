@@ -239,7 +239,7 @@ func (a *Activator) othersSignedIn(name string, cred login.Credential) []string 
 	}
 	found := map[string]bool{}
 	for _, l := range list {
-		if l.Record != nil && l.Name != name && l.Record.Auth.Provider == cred.Provider && SignsIn(l.Record) && l.Record.Vault > 0 {
+		if l.Record != nil && l.Name != name && !slices.Contains(a.Leaving, l.Name) && l.Record.Auth.Provider == cred.Provider && SignsIn(l.Record) && l.Record.Vault > 0 {
 			found[l.Name] = true
 		}
 	}

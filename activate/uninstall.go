@@ -21,6 +21,8 @@ type Removed struct {
 	Name  string   `json:"name"`
 	Items []string `json:"removed"`
 	Kept  []string `json:"kept"`
+	// Unrevoked names the providers that could not be told to forget a sign-in, which is good there still.
+	Unrevoked []string `json:"not_revoked,omitempty"`
 }
 
 // Uninstall removes an activation: its entries in clients, then the record, then

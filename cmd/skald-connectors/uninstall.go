@@ -135,10 +135,12 @@ type proof struct {
 	Unread   []string `json:"clients_not_read"` // files of clients that nobody can parse
 	Sessions int      `json:"open_sessions"`
 	Revoked  []string `json:"revoked"`
+	// Unrevoked are sign-ins that are good at their provider still, which could not be told.
+	Unrevoked []string `json:"not_revoked"`
 }
 
 func (p *proof) holds() bool {
-	return len(p.Files)+p.Vaults+len(p.Mounts) == 0 && p.KeyGone
+	return len(p.Files)+p.Vaults+len(p.Mounts)+len(p.Unrevoked) == 0 && p.KeyGone
 }
 
 func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
@@ -171,7 +173,7 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 	}
 	r := &removal{Removed: []*activate.Removed{}, Failed: []failure{}}
 	if o.purge {
-		r.Proof = &proof{Home: act.Home, Files: []string{}, Mounts: []string{}, Unread: []string{}, Revoked: []string{}}
+		r.Proof = &proof{Home: act.Home, Files: []string{}, Mounts: []string{}, Unread: []string{}, Revoked: []string{}, Unrevoked: []string{}}
 		if key, err := act.Keys.Describe(); err == nil && key.Backend != "" { // the last uninstall forgets it
 			r.Proof.Key = key.Where
 		}
@@ -192,6 +194,7 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 
 // uninstall removes each activation, also what one has left in clients.
 func (r *removal) uninstall(ctx context.Context, a *app, act *activate.Activator, names []string, keepData bool) {
+	act.Leaving = names
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return
@@ -240,6 +243,9 @@ func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator) {
 			if strings.HasSuffix(item, "which was revoked") {
 				p.Revoked = append(p.Revoked, one.Name+": "+item)
 			}
+		}
+		for _, provider := range one.Unrevoked {
+			p.Unrevoked = append(p.Unrevoked, fmt.Sprintf("the sign-in of %s with %s; remove the access in your account there", one.Name, provider))
 		}
 	}
 }
@@ -344,6 +350,9 @@ func (p *proof) print(a *app) {
 	}
 	for _, s := range p.Revoked {
 		row("revoked", s)
+	}
+	if len(p.Unrevoked) > 0 {
+		row("sign-ins", none(p.Unrevoked, ""))
 	}
 	if p.Sessions > 0 {
 		row("open", plural(p.Sessions, "session; its client ends it", "sessions; their clients end them"))
