@@ -101,7 +101,7 @@ type served struct {
 	held  heldKeeper
 	// renewAt is when the sign-in of a running local server is looked after; zero = never, or that is under way.
 	renewAt time.Time
-	renewBy time.Time // the same by the time that passes, however the clock is set meanwhile
+	renewBy time.Time      // the same by the time that passes, however the clock is set meanwhile
 	renewed chan time.Time // holds one
 }
 
