@@ -9,7 +9,6 @@ import (
 
 	"skald-connectors/activate"
 	"skald-connectors/activate/record"
-	"skald-connectors/launch"
 )
 
 const (
@@ -164,7 +163,7 @@ func (s *served) renewOpen() {
 	switch {
 	case errors.As(err, &gone):
 		s.noteLine("it was uninstalled")
-		s.sess.Park(launch.Parking{State: "unauthorized", Code: launch.AuthRequired, Message: "connector " + s.name + " was uninstalled"})
+		s.sess.Park(parkingOf(s.start, err))
 	case err != nil:
 		s.noteLine("its record cannot be read: %v", err)
 	case rec.AuthState != record.Ready && !s.replaced(rec):

@@ -15,8 +15,13 @@ import (
 func parkingOf(start *activate.Start, failed error) launch.Parking {
 	p := launch.Parking{State: "unauthorized", Code: launch.AuthRequired}
 	name := start.Record.Name
-	var used *activate.InUseError
+	var (
+		used *activate.InUseError
+		gone *record.NotInstalledError
+	)
 	switch {
+	case errors.As(failed, &gone):
+		p.Message = "connector " + name + " was uninstalled"
 	case errors.As(failed, &used):
 		p.Message = fmt.Sprintf("connector %s can have one session at a time, and another one has it%s; this one goes on when that one ends", name, inParentheses(used.Holder))
 	case failed != nil:
