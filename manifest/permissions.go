@@ -101,7 +101,7 @@ func (r *reader) paths(obj exactjson.Value, key string) []string {
 			r.say(item, Error, "permissions-path", "found an empty path or one with a NUL character; it is not allowed")
 		default:
 			if !rooted(s) {
-				r.say(item, Warning, "permissions-path", "found %q, expected an absolute path or one that begins with an {ENV:} token; it opens nothing", s)
+				r.say(item, Warning, "permissions-path", "the path %q is not absolute and begins with no {ENV:} token; it opens nothing", s)
 			}
 			list = append(list, s)
 		}

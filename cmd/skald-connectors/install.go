@@ -201,7 +201,7 @@ func (a *app) sameKeystore(p *activate.Plan) error {
 
 // agree shows one plan and asks.
 func (a *app) agree(ctx context.Context, p *activate.Plan, s *shop, o *installOptions) error {
-	text := a.planText(p, s.from(), o.scripts)
+	text := a.planText(p, s, o.scripts)
 	term := a.terminal()
 	switch {
 	case term == nil && p.Loud != "" && !o.allowOther:

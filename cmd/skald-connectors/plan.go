@@ -13,10 +13,10 @@ import (
 )
 
 // planText shows a plan: what is downloaded, what runs here, what is asked.
-func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
+func (a *app) planText(p *activate.Plan, s *shop, scripts bool) string {
 	var b strings.Builder
 	e, m := p.Entry, p.Manifest
-	b.WriteString(a.wrapped(form.Clean(fmt.Sprintf("%s %s, from %s", orElse(e.Name, e.ID), manifest.DisplayVersion(e), from))) + "\n")
+	b.WriteString(a.wrapped(form.Clean(fmt.Sprintf("%s %s, from %s", orElse(e.Name, e.ID), manifest.DisplayVersion(e), s.from()))) + "\n")
 	if d := m.Doc(a.language()); d.ShortDescription != "" || e.Description != "" {
 		b.WriteString(wrap(form.Clean(orElse(e.Description, d.ShortDescription)), a.width(), "  ") + "\n")
 	}
@@ -24,7 +24,7 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	row := func(label, format string, args ...any) {
 		b.WriteString(labelRow(label, fmt.Sprintf(format, args...), a.width()))
 	}
-	label, text := planFiles(p)
+	label, text := planFiles(p, s.bundle != "")
 	row(label, "%s", text)
 	row("index", "%s", form.Clean(trustText(p.Index.Trust(), p.Index.Location())))
 	if m.Remote() {
@@ -35,7 +35,7 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 	for _, r := range p.Runtimes {
 		row("with", "%s %s", form.Clean(r.Path), form.Clean(r.Version))
 	}
-	depsRows(row, p.Deps, scripts, p.Index.Trust().Bundled)
+	depsRows(row, p.Deps, scripts, s.bundle != "")
 	if m.Verify != nil {
 		row("test", "%s (at most %d s, before anything is saved)", form.Clean(m.Verify.Command), int(m.Verify.Timeout.Seconds()))
 	} else {
@@ -70,12 +70,12 @@ func (a *app) planText(p *activate.Plan, from string, scripts bool) string {
 }
 
 // planFiles says what comes onto this machine, and where from.
-func planFiles(p *activate.Plan) (label, text string) {
+func planFiles(p *activate.Plan, bundled bool) (label, text string) {
 	count := plural(p.Files, "file", "files") + ", " + size(p.Bytes)
 	switch {
 	case p.Files == 0:
 		return "download", "its manifest, which nothing pins"
-	case p.Index.Trust().Bundled:
+	case bundled:
 		return "files", count + ", from the bundle, each checked against its pinned SHA-256"
 	}
 	return "download", count + ", each checked against its pinned SHA-256"
