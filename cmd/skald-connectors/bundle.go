@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -259,6 +260,9 @@ func (a *app) installFrom(ctx context.Context, o *installOptions) (*shops, error
 // keys that are pinned for that one here.
 func (a *app) bundleMarket(home string, o *installOptions) (*fetch.Marketplace, error) {
 	opened, err := fetch.Open(a.bundleOptions(home, "", o))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s", o.bundle)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -201,7 +201,7 @@ func (a *app) printKeys(dir string, s *catalog.KeysState) {
 		case s.Now != nil && s.NewMissing == 0:
 			own = plural(s.OldMissing, "more signature", "more signatures") + " of the present root keys"
 		case s.Now != nil:
-			own = plural(s.OldMissing, "more signature", "more signatures") + " of the present root keys and " + strings.Replace(own, "its root", "its own root", 1)
+			own = plural(s.OldMissing, "more signature", "more signatures") + " of the present root keys and " + strings.Replace(own, "its root", "its own root", 1) + " (a key that is both counts for both)"
 		}
 		a.say("it wants %s: %s catalog keys sign --dir %s --key FILE", own, program, dir)
 	case s.Published:

@@ -43,7 +43,7 @@ func idle(old []string) string {
 	if len(old) == 0 {
 		return "everything is up to date"
 	}
-	return "nothing newer is known here: the index of " + strings.Join(old, ", ") + " is one of before"
+	return "nothing newer is known here, by an older index of " + strings.Join(old, ", ")
 }
 
 // failed is what could not be done for one activation.

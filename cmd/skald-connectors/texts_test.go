@@ -1,0 +1,32 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"skald-connectors/activate"
+	"skald-connectors/manifest"
+)
+
+// What an upgrade changes is named by the labels of fields, as a plan does, and not by their tokens.
+func TestChangesNameFields(t *testing.T) {
+	fields := []manifest.Field{{Name: "HOST", Label: "Mail host"}, {Name: "DIR", Label: "Folder"}}
+	for want, c := range map[string]activate.Change{
+		"the network to <Mail host>:993, new": {Kind: "network", Now: "{ENV:HOST}:993"},
+		"reading <Folder>/in, no longer":      {Kind: "read", Was: "{ENV:DIR}/in"},
+		"python3 {ENV:DIR} → node":            {Kind: "command", Was: "python3 {ENV:DIR}", Now: "node"},
+		"servers of this machine, new":        {Kind: "loopback", Now: "yes"},
+	} {
+		if got := changeLabelled(c, fields); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestLasting(t *testing.T) {
+	for d, want := range map[time.Duration]string{5 * time.Minute: "5 minutes", time.Minute: "1 minute", 90 * time.Second: "90 seconds", time.Second + time.Millisecond: "1 second"} {
+		if got := lasting(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
