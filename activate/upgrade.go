@@ -61,7 +61,7 @@ func (a *Activator) PlanUpgrade(ctx context.Context, rec *record.Record, b *fetc
 	p.Plan = Plan{Name: rec.Name, Index: b.Index(), Entry: e, Manifest: m, Diagnostics: b.Diagnostics()}
 	v := newValues(m)
 	v.load(rec, nil)
-	v.keep(rec)
+	unfit := v.keep(rec)
 	if _, err := v.take(o.Given); err != nil {
 		return nil, err
 	}
@@ -70,6 +70,11 @@ func (a *Activator) PlanUpgrade(ctx context.Context, rec *record.Record, b *fetc
 	o.NoDeps = o.NoDeps || len(rec.Deps) == 0 && len(was.packages) > 0 // they were installed by hand
 	if err := a.complete(ctx, &p.Plan, v, b.Open, o); err != nil {
 		return nil, err
+	}
+	for _, name := range unfit {
+		if _, given := o.Given[name]; !given {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the value of %s that is here does not fit any more, and is left out", name))
+		}
 	}
 	now := side{manifest: m, files: b.Files(), open: b.Open, auth: authRef(m.Auth)}
 	for _, d := range p.Deps {
@@ -80,15 +85,6 @@ func (a *Activator) PlanUpgrade(ctx context.Context, rec *record.Record, b *fetc
 	}
 	p.Changes = changesOf(was, now)
 	return p, nil
-}
-
-// keep takes a plain value that the new version wants to be kept as a secret.
-func (v *values) keep(rec *record.Record) {
-	for name, value := range rec.Env {
-		if f, ok := v.field(name); ok && f.Secret {
-			v.set(name, keystore.NewSecret(value))
-		}
-	}
 }
 
 // newlyMissing names the required fields without a value, without those that the

@@ -138,6 +138,23 @@ func (v *values) load(rec *record.Record, hs []keystore.Handle) {
 	}
 }
 
+// keep takes over the plain values of a record for the fields of another version: one that is a secret there becomes one, and one
+// that its rules refuse is left out. It names those that were.
+func (v *values) keep(rec *record.Record) (unfit []string) {
+	for _, name := range slices.Sorted(maps.Keys(rec.Env)) {
+		f, ok := v.field(name)
+		if !ok {
+			continue
+		}
+		clean, _, err := f.Check(rec.Env[name])
+		if err != nil {
+			unfit = append(unfit, name)
+		}
+		v.set(name, keystore.NewSecret(clean))
+	}
+	return unfit
+}
+
 // lookup answers tokens. A token that names nothing declared is not declared;
 // a declared and unfilled one is empty.
 func (v *values) lookup(kind, name string) (string, bool) {
