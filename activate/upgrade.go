@@ -42,11 +42,11 @@ type UpgradeRequest struct {
 	Accept func(ctx context.Context, changed []Definition) (bool, error)
 }
 
-// Upgraded is the outcome of an upgrade: Held names the tools that are held back, since
-// their definitions are not the accepted ones.
+// Upgraded is the outcome of an upgrade: Held are the tools that are held back, since
+// their definitions are not the accepted ones, as they are now.
 type Upgraded struct {
 	Record *record.Record
-	Held   []string
+	Held   []record.ToolRef
 }
 
 // PlanUpgrade works out what going from rec to the bundle would do. Errors: as Plan;
@@ -347,7 +347,7 @@ func (a *Activator) newest(ctx context.Context, t *trial, present *record.Record
 
 // chooseTools settles what the record says of the tools, and which are held back: those
 // whose definitions are new or changed, unless whoever is asked accepts them.
-func (a *Activator) chooseTools(ctx context.Context, t *trial, r UpgradeRequest, present *record.Record, p *record.Probe) (tools []record.ToolRef, held []string, err error) {
+func (a *Activator) chooseTools(ctx context.Context, t *trial, r UpgradeRequest, present *record.Record, p *record.Probe) (tools, held []record.ToolRef, err error) {
 	if p == nil {
 		return present.Tools, nil, nil
 	}
@@ -361,8 +361,11 @@ func (a *Activator) chooseTools(ctx context.Context, t *trial, r UpgradeRequest,
 	}
 	changed := slices.DeleteFunc(compareTools(present, known, p), func(d Definition) bool { return !d.Held })
 	for _, d := range changed {
-		if d.Now != nil {
-			held = append(held, d.Name)
+		if d.Now == nil {
+			continue
+		}
+		if i := slices.IndexFunc(all, func(now record.ToolRef) bool { return now.Name == d.Name }); i >= 0 {
+			held = append(held, all[i])
 		}
 	}
 	if len(held) == 0 {

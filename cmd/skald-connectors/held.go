@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -131,6 +132,33 @@ func (k *heldKeeper) flush(of func() string) error {
 		return fmt.Errorf("noting the tools that are held back: %w", err)
 	}
 	return nil
+}
+
+// noteHeld notes what an upgrade holds back: list and doctor tell it before a session has seen it. The upgrade is done, and says it
+// as well, so that a failure undoes nothing.
+func noteHeld(home string, out *activate.Upgraded) {
+	if len(out.Held) == 0 {
+		return
+	}
+	seen := map[string]string{}
+	for _, t := range out.Held {
+		seen[t.Name] = t.Digest
+	}
+	path := heldPath(home, out.Record.Name)
+	if atomicfile.PrivateDir(filepath.Dir(path)) == nil {
+		k := &heldKeeper{path: path}
+		k.set(seen, true)
+		_ = k.flush(func() string { return out.Record.Digest })
+	}
+}
+
+// toolNames is never nil.
+func toolNames(tools []record.ToolRef) []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
 }
 
 // added is what is held back after this look, when it was old before.

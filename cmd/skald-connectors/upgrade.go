@@ -280,6 +280,7 @@ func (u *upgrading) upgradeAll(ctx context.Context) {
 				AllowScripts: u.o.scripts, DepsTimeout: u.o.depsTimeout, Accept: u.acceptor(p.Name)})
 			if err == nil {
 				u.done = append(u.done, doneUpgrade{p.Present, out})
+				noteHeld(u.act.Home, out)
 			}
 			undo()
 		}

@@ -283,7 +283,7 @@ func (u *upgrading) report() error {
 	lines := []upgradedLine{}
 	for _, d := range u.done {
 		now := d.out.Record
-		lines = append(lines, upgradedLine{outdatedPair{now.Name, now.Connector, d.from.Version, displayVersion(d.from), now.Version, displayVersion(now)}, string(now.AuthState), list(d.out.Held)})
+		lines = append(lines, upgradedLine{outdatedPair{now.Name, now.Connector, d.from.Version, displayVersion(d.from), now.Version, displayVersion(now)}, string(now.AuthState), toolNames(d.out.Held)})
 	}
 	if a.json {
 		if err := a.printJSON(map[string]any{"upgraded": lines, "held": u.heldLines(), "failed": failures(u.failed)}); err != nil {
