@@ -259,6 +259,20 @@ func (p *signedBefore) follow(keysVersion, seq int64, digest string) {
 	}
 }
 
+// lastNumber is the greatest number that readers take (package trust): the greatest integer that every JSON reader gives back unchanged.
+const lastNumber = 1<<53 - 1
+
+// number is that of the index after it. Under new keys numbers count anew, which is what gets over one that a thief made the last.
+func (p signedBefore) number(keysVersion int64) (int64, error) {
+	switch {
+	case p.seq < lastNumber:
+		return p.seq + 1, nil
+	case keysVersion > p.keysVersion:
+		return 1, nil
+	}
+	return 0, fmt.Errorf("number %d is the last one there is under these keys; with another index key they count anew", p.seq)
+}
+
 // next writes the index with its next number, its dates and the list of revoked versions in front.
 func (s *signing) next(before signedBefore) ([]byte, error) {
 	revoked, err := s.revoked(before.revoked)
@@ -269,6 +283,10 @@ func (s *signing) next(before signedBefore) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	seq, err := before.number(s.keys.Version)
+	if err != nil {
+		return nil, err
+	}
 	issued := s.o.Now.UTC().Truncate(time.Second)
 	head := []struct {
 		key   string
@@ -276,7 +294,7 @@ func (s *signing) next(before signedBefore) ([]byte, error) {
 	}{
 		{"type", quoted("skald.index/v1")},
 		{"keys_version", strconv.AppendInt(nil, s.keys.Version, 10)},
-		{"seq", strconv.AppendInt(nil, before.seq+1, 10)},
+		{"seq", strconv.AppendInt(nil, seq, 10)},
 		{"issued", quoted(issued.Format(time.RFC3339))},
 		{"expires", quoted(issued.Add(s.o.Life).Format(time.RFC3339))},
 		{"prev", quoted(before.digest)},

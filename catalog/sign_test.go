@@ -97,6 +97,25 @@ func TestSignNumbersAndChains(t *testing.T) {
 	}
 }
 
+// An index that a thief signed with the last number there is keeps its publisher from signing the next one only until they have
+// other keys.
+func TestNumberAfterTheLast(t *testing.T) {
+	for _, c := range []struct{ seq, version, want int64 }{
+		{0, 3, 1}, {7, 3, 8}, {7, 4, 8}, {lastNumber - 1, 3, lastNumber}, {lastNumber, 4, 1}, {lastNumber, 3, 0},
+	} {
+		got, err := signedBefore{keysVersion: 3, seq: c.seq}.number(c.version)
+		if got != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("after %d, keys %d: %d %v, want %d", c.seq, c.version, got, err, c.want)
+		}
+	}
+	dir, k := signedTree(t), newTestKey(t)
+	signNow(t, dir, SignOptions{Keys: []SecretKey{k}})
+	thiefs := bytes.Replace(readIn(t, dir, indexName), []byte(`"seq": 1,`), []byte(`"seq": 9007199254740991,`), 1)
+	if _, err := Sign(context.Background(), dir, SignOptions{Keys: []SecretKey{k}, Now: signDay, Against: thiefs}); err == nil || !strings.Contains(err.Error(), "with another index key") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // What is published decides on the next number and on versions, whatever the working copy says.
 func TestSignAgainstWhatIsPublished(t *testing.T) {
 	dir, k := signedTree(t), newTestKey(t)

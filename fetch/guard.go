@@ -291,7 +291,10 @@ func (g *guard) admit(ctx context.Context, p *pointer, d *download) (side *sideF
 		if err != nil {
 			return err
 		}
-		if err := s.Admit(head, p.Digest, p.Size, by, g.m.o.Now()); err != nil || d.tmp == nil {
+		if f := s.Floor; f == nil || f.Digest != p.Digest || f.KeysVersion != keys.Version { // else it was believed, and may have run out since
+			err = s.Admit(head, p.Digest, p.Size, by, g.m.o.Now())
+		}
+		if err != nil || d.tmp == nil {
 			return err
 		}
 		if err := g.m.store.putSignatures(p.Digest, signatures); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 // TestMarketplacesSideBySide: what another process lists while this one asks a server stays, and what it takes off stays off.
@@ -83,5 +84,26 @@ func TestKeysHoldForEverySpelling(t *testing.T) {
 	public.builtin = fstest.MapFS{"keys.json": {Data: public.file("keys.json")}}
 	for _, at := range []string{public.server.URL + "/", strings.Replace(public.server.URL, "https", "Https", 1), public.server.URL + "/y/../"} {
 		public.refused(exitIntegrity, "its index came without a signature", "--index", at, "install", "plain", "--yes")
+	}
+}
+
+// TestFolderThatHasRunOut: the index of a folder is read each time; one that was believed once and has run out since is shown with a
+// note, as one from the cache is, and nothing is installed from it.
+func TestFolderThatHasRunOut(t *testing.T) {
+	l := newLiar(t)
+	l.must("catalog", "keygen", l.key("a"), "--no-password")
+	l.sign()
+	l.must("marketplace", "add", l.dir, "--key", l.key("a")+".pub", "--name", "mirror")
+	l.must("--index", l.dir, "install", "plain", "--yes")
+	l.ahead = 31 * 24 * time.Hour
+	code, out, errs := l.on("--index", l.dir, "search", "plain")
+	if code != exitDone || !strings.Contains(out, "plain") || !strings.Contains(errs, "was good until") {
+		t.Errorf("search: exit %d: %s%s", code, out, errs)
+	}
+	l.refused(exitIntegrity, "is not trusted (freeze)", "--index", l.dir, "install", "plain", "--as", "second", "--yes")
+	l.refused(exitIntegrity, "is not trusted (freeze)", "--index", l.dir, "upgrade", "--all", "--yes")
+	l.home = filepath.Join(t.TempDir(), "home") // a machine that has never seen it does not believe it any more
+	if code, _, errs := l.on("marketplace", "add", l.dir, "--key", l.key("a")+".pub"); code != exitIntegrity || !strings.Contains(errs, "(freeze)") {
+		t.Errorf("add: exit %d: %s", code, errs)
 	}
 }

@@ -32,7 +32,7 @@ const (
 	aheadMost = 10 * time.Minute
 	// keysMost bounds the keys of one role.
 	keysMost = 16
-	// numberMost is the greatest integer that every JSON reader gives back unchanged.
+	// numberMost is the greatest number of an index: the greatest integer that every JSON reader gives back unchanged.
 	numberMost = 1<<53 - 1
 	// revokedMost bounds the list of revoked versions.
 	revokedMost = 10_000
