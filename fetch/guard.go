@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"skald-connectors/fetch/trust"
@@ -251,10 +253,17 @@ func (m *Marketplace) small(ctx context.Context, name string, limit int64) (data
 		}
 		return nil
 	})
-	if err != nil && isGone(err) {
+	if err != nil && (isGone(err) || isHidden(err) && strings.HasPrefix(name, "keys") && strings.HasSuffix(name, ".json")) {
 		return nil, nil
 	}
 	return data, err
+}
+
+// isHidden tells how stores of files answer for one that is not there, to whoever may not list them. Of a keys document it says no more
+// and no less than 404: whoever has the server can withhold it either way, and an index that needs it is not believed then.
+func isHidden(err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && status.code == http.StatusForbidden
 }
 
 // isGone tells that a file is not there.

@@ -107,14 +107,19 @@ func TestKeysThatAreWithheld(t *testing.T) {
 	l.must("catalog", "keys", "add", "--dir", l.dir, "--root", l.key("root")+".pub", "--index", l.key("a")+".pub", "--key", l.key("root"))
 	l.sign()
 	l.must("marketplace", "add", l.server.URL, "--key", l.key("root")+".pub", "--name", "liar")
+	forbidden := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }
+	l.lie("/keys/2.json", forbidden) // as stores of files say that there is none
 	l.must("install", "plain", "--yes")
+	l.lie("/keys/2.json", nil)
 	old, signature := l.file("connectors.json"), l.file("connectors.json.minisig")
 	l.must("catalog", "keys", "add", "--dir", l.dir, "--index", l.key("next")+".pub", "--key", l.key("root"))
 	l.must("catalog", "sign", l.dir, "--key", l.key("next"))
 	install := []string{"install", "plain", "--as", "second", "--yes"}
-	l.lie("/keys/2.json", missing)
-	l.refused(exitIntegrity, "is not trusted (signature)", install...)
-	l.lie("/keys/2.json", nil)
+	for _, withheld := range []http.HandlerFunc{missing, forbidden} {
+		l.lie("/keys/2.json", withheld)
+		l.refused(exitIntegrity, "is not trusted (signature)", install...)
+		l.lie("/keys/2.json", nil)
+	}
 	l.lie("/keys/2.json.minisig", missing)
 	l.refused(exitIntegrity, "keys/2.json has no signature beside it", install...)
 	l.lie("/keys/2.json.minisig", nil)
