@@ -59,7 +59,7 @@ secret-tool search --all service skald-connectors 2>&1`)
 	if code != 0 {
 		t.Fatalf("exit %d\n%s", code, out)
 	}
-	for _, want := range []string{"their key is in your system's keychain", "MAIL_PASSWORD  keychain", "mail works: signed in", "attribute.service = skald-connectors", "the key of your secrets, which nothing else needs"} {
+	for _, want := range []string{"its key is in your system's keychain", "MAIL_PASSWORD  keychain", "mail works: signed in", "attribute.service = skald-connectors", "the key of your secrets, which nothing else needs"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
