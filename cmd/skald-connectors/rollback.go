@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,11 @@ func (a *app) rollback(ctx context.Context, name string) error {
 		return err
 	}
 	rec, err := act.Rollback(ctx, name)
+	if _, none := errors.AsType[*activate.NoPriorError](err); none {
+		if now, rerr := act.Records().Read(name); rerr == nil && now.PassOver > 0 {
+			return withHint(err, "you went back already; %s upgrade %s --again goes forward", program, name)
+		}
+	}
 	if err != nil {
 		return err
 	}

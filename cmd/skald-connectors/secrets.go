@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skald-connectors/activate/record"
 	"skald-connectors/form"
 	"skald-connectors/keystore"
 	"skald-connectors/manifest"
@@ -161,5 +162,8 @@ func (a *app) secretsRemove(ctx context.Context, name, handle string) error {
 		return nil
 	}
 	a.line("%s of %s is removed", form.Clean(handle), name)
+	if rec, err := act.Records().Read(name); err == nil && rec.AuthState == record.Unauthorized {
+		a.say("its sessions are parked until it is there again: %s auth %s", program, name)
+	}
 	return nil
 }
