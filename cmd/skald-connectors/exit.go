@@ -354,6 +354,8 @@ func trustCode(err error) (int, string, bool) {
 		return exitNotFound, fmt.Sprintf("look for it with %s search WORD", program), true
 	case errors.As(err, &page):
 		return exitFailed, "a sign-in page of this network, or a proxy, answers in its place; open a browser and sign in", true
+	case certificateRefused(err):
+		return exitFailed, "where your company's own authority signs for servers, name its file with SSL_CERT_FILE; otherwise somebody may stand in between", true
 	case errors.As(err, &offline):
 		return exitFailed, "check the network; the connectors that come with this program need none: --index builtin", true
 	}

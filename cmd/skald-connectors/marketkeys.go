@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,7 +105,13 @@ func (a *app) askForKey(ctx context.Context, term *form.Terminal, p *marketEntry
 // isAway tells whether a marketplace is not to be reached now, or its folder is not on this machine.
 func isAway(err error) bool {
 	_, away := errors.AsType[*fetch.UnreachableError](err)
-	return away || errors.Is(err, fs.ErrNotExist)
+	return away && !certificateRefused(err) || errors.Is(err, fs.ErrNotExist)
+}
+
+// certificateRefused tells whether a server was reached whose certificate is not believed.
+func certificateRefused(err error) bool {
+	_, refused := errors.AsType[*tls.CertificateVerificationError](err)
+	return refused
 }
 
 // wrongKey adds to a refused index that the key which was given may be another one.

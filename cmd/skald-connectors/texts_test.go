@@ -30,3 +30,13 @@ func TestLasting(t *testing.T) {
 		}
 	}
 }
+
+// A server whose certificate nobody here believes is no marketplace that is merely out of reach: no key makes it one, and the advice is
+// not to look at the network.
+func TestCertificateOfAnotherAuthority(t *testing.T) {
+	l := newLiar(t)
+	l.must("catalog", "keygen", l.key("a"), "--no-password")
+	l.ca = ""
+	l.refused(exitFailed, "its certificate", "marketplace", "add", l.server.URL, "--key", l.key("a")+".pub", "--name", "liar")
+	l.refused(exitFailed, "hint: where your company's own authority signs for servers, name its file with SSL_CERT_FILE", "info", "plain")
+}
