@@ -177,13 +177,21 @@ func (p *places) at(location string) (marketEntry, bool) {
 	return found, is
 }
 
-// put lists a marketplace, in place of what is listed at its location.
+// sameKeys tells whether two readings of the list have the same keys pinned for a location.
+func sameKeys(p, q *places, location string) bool {
+	one, _ := p.at(location)
+	other, _ := q.at(location)
+	return slices.Equal(one.Keys, other.Keys) && one.Needed == other.Needed
+}
+
+// put lists a marketplace, in place of everything that is listed at its location.
 func (p *places) put(m marketEntry, public bool) {
-	if i := slices.IndexFunc(p.Listed, func(old marketEntry) bool { return old.Location == m.Location }); i >= 0 {
-		p.Listed[i] = m
-	} else {
-		p.Listed = append(p.Listed, m)
+	there := func(old marketEntry) bool { return old.Location == m.Location }
+	i := slices.IndexFunc(p.Listed, there)
+	if i < 0 {
+		i = len(p.Listed)
 	}
+	p.Listed = slices.Insert(slices.DeleteFunc(p.Listed, there), i, m)
 	p.NoPublic = p.NoPublic && !public
 }
 

@@ -36,6 +36,41 @@ func TestMarketplacesSideBySide(t *testing.T) {
 	}
 }
 
+// TestKeysPinnedMeanwhile: another process pins keys while this one asks the server without any, and they stay.
+func TestKeysPinnedMeanwhile(t *testing.T) {
+	l := newLiar(t)
+	l.must("catalog", "keygen", l.key("a"), "--no-password")
+	var once sync.Once
+	truth := l.file("connectors.json")
+	l.lie("/connectors.json", func(w http.ResponseWriter, _ *http.Request) {
+		once.Do(func() {
+			pinned := &places{Format: marketsFormat, Listed: []marketEntry{{Name: "liar", Location: l.server.URL, Keys: []string{string(readFile(t, l.key("a")+".pub"))}, Needed: 1}}}
+			if err := pinned.write(l.home); err != nil {
+				t.Error(err)
+			}
+		})
+		_, _ = w.Write(truth)
+	})
+	list := filepath.Join(l.home, "marketplaces.json")
+	if code, _, errs := l.on("marketplace", "add", l.server.URL, "--unsigned", "--name", "liar"); code != exitFailed || !strings.Contains(errs, "changed meanwhile") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if now := string(readFile(t, list)); !strings.Contains(now, `"keys"`) {
+		t.Errorf("the list is\n%s", now)
+	}
+}
+
+// TestOneOfTwoSpellings: a list of an earlier version can have a marketplace twice, spelled in two ways. Adding it again leaves one.
+func TestOneOfTwoSpellings(t *testing.T) {
+	at := marketEntry{Name: "b", Location: "/m", Keys: []string{"k"}}
+	p := &places{Listed: []marketEntry{{Name: "a", Location: "/m"}, at, {Name: "c", Location: "/n"}}}
+	p.put(at, false)
+	p.Format = marketsFormat
+	if err := p.check(); err != nil || len(p.Listed) != 2 || p.Listed[0].Name != "b" || p.Listed[1].Name != "c" {
+		t.Errorf("%v: the list is %+v", err, p.Listed)
+	}
+}
+
 // TestPinsStay: a marketplace whose keys are pinned, or that is known as a signed one, is not made an unsigned one by adding it again.
 func TestPinsStay(t *testing.T) {
 	l := newLiar(t).signed()

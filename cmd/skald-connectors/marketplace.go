@@ -93,6 +93,9 @@ func (a *app) addMarket(ctx context.Context, location string, o *marketOptions) 
 		return wrongKey(away, o)
 	}
 	err = editPlaces(ctx, home, func(now *places) error {
+		if len(o.keys) == 0 && !sameKeys(listed, now, p.Location) { // what was settled above is by other keys
+			return withHint(&exitError{exitFailed, fmt.Errorf("%s was not added: its keys were changed meanwhile", p.Location)}, "see %s marketplace list, and run this again", program)
+		}
 		again, err := a.newPlace(home, location, o, now)
 		if err == nil {
 			p.Name = again.Name
