@@ -155,7 +155,11 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 	if err != nil {
 		return err
 	}
-	question := fmt.Sprintf("Remove %s, %s settings and secrets?", plural(len(listed), "connector", "connectors"), plainly(len(listed), "its", "their"))
+	names := act.LeftInClients(listed)
+	for _, l := range listed {
+		names = append(names, l.Name)
+	}
+	question := fmt.Sprintf("Remove %s, %s settings and secrets?", plural(len(names), "connector", "connectors"), plainly(len(names), "its", "their"))
 	if o.purge {
 		what := "everything of this program"
 		if n := len(listed); n > 0 {
@@ -166,7 +170,7 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 	if o.purge && !o.yes && a.terminal() == nil {
 		return withHint(usagef("--purge removes everything of this program, and nobody can be asked"), "agree to it with --yes")
 	}
-	if len(listed) > 0 || o.purge {
+	if len(names) > 0 || o.purge {
 		if err := a.agreeToRemove(ctx, o, question, "everything"); err != nil {
 			return err
 		}
@@ -177,10 +181,6 @@ func (a *app) uninstallAll(ctx context.Context, o *uninstallOptions) error {
 		if key, err := act.Keys.Describe(); err == nil && key.Backend != "" { // the last uninstall forgets it
 			r.Proof.Key = key.Where
 		}
-	}
-	names := act.LeftInClients(listed)
-	for _, l := range listed {
-		names = append(names, l.Name)
 	}
 	r.uninstall(ctx, a, act, names, o.keepData)
 	if err := ctx.Err(); err != nil {
