@@ -47,7 +47,7 @@ type listLine struct {
 	Marketplace   string           `json:"marketplace,omitempty"`   // its name, where it is a listed one
 	Revoked       string           `json:"revoked,omitempty"`       // why the marketplace took this version back
 	Expired       bool             `json:"expired_index,omitempty"` // it came from a bundle whose index had run out
-	HeldTools     []string         `json:"held_tools,omitempty"`    // tools that the last session held back
+	HeldTools     []string         `json:"held_tools,omitempty"`    // tools that the last session, or the upgrade, held back
 	Mounts        []string         `json:"mounts"`
 	Problem       string           `json:"problem,omitempty"`
 
@@ -361,7 +361,7 @@ func (a *app) printFound(lines []searchLine) error {
 		lines = bestOf(lines, foundShown)
 	}
 	if left := total - len(lines); left > 0 {
-		defer a.say("%d more are not shown: add a word, or see all of them with | less", left)
+		defer a.say("%s not shown: add a word, or see all of them with | less", plural(left, "more is", "more are"))
 	}
 	rows := make([][]string, len(lines))
 	for i, l := range lines {

@@ -154,7 +154,7 @@ func (a *app) openShops(ctx context.Context, mode fetch.Freshness, wanted ...str
 		case err != nil:
 			first = errors.Join(first, err)
 			all.closed = append(all.closed, p.Name)
-			a.say("%s", a.wrapped(fmt.Sprintf("marketplace %s is left out: %s", p.Name, err)))
+			a.say("marketplace %s is left out: %s", p.Name, err)
 			continue
 		}
 		s.name = p.Name

@@ -11,7 +11,6 @@ import (
 
 	"skald-connectors/activate/record"
 	"skald-connectors/fetch"
-	"skald-connectors/form"
 	"skald-connectors/manifest"
 )
 
@@ -215,7 +214,7 @@ func (a *app) outdated(ctx context.Context) error {
 		a.say("%s: %v", f.name, f.err)
 	}
 	for _, r := range back {
-		a.say("%s", a.wrapped(form.Clean(fmt.Sprintf("%s: its marketplace revoked version %d, which is here: %s; %s", r.Name, r.Version, r.Reason, r.WayOut))))
+		a.say("%s: its marketplace revoked version %d, which is here: %s; %s", r.Name, r.Version, r.Reason, r.WayOut)
 	}
 	switch {
 	case len(listed) == 0:

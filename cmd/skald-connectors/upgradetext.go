@@ -205,12 +205,12 @@ func (u *upgrading) heldLines() []heldLine {
 // sayHeld says what was passed over and how to have it all the same.
 func (u *upgrading) sayHeld() {
 	for _, x := range u.held {
-		if x.held == heldPinned {
-			u.app.say("%s: %s is there, and it is pinned to %s (%s unpin %s)", x.rec.Name, manifest.DisplayVersion(x.entry), displayVersion(x.rec), program, x.rec.Name)
-			continue
-		}
 		if x.revoked != "" {
 			u.app.say("%s: %s is there, and its marketplace revoked it: %s", x.rec.Name, manifest.DisplayVersion(x.entry), x.revoked)
+			continue
+		}
+		if x.held == heldPinned {
+			u.app.say("%s: %s is there, and it is pinned to %s (%s unpin %s)", x.rec.Name, manifest.DisplayVersion(x.entry), displayVersion(x.rec), program, x.rec.Name)
 			continue
 		}
 		u.app.say("%s: %s is there, and you went back from it; it waits for a newer one (%s upgrade %s --again)", x.rec.Name, manifest.DisplayVersion(x.entry), program, x.rec.Name)
