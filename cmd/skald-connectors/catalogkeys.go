@@ -164,6 +164,22 @@ func keysDocument(k *trust.Keys) any {
 		"index": keyTexts(k.Index), "index_threshold": k.IndexThreshold}
 }
 
+// signaturesWanted says whose signatures a draft lacks; it lacks some.
+func signaturesWanted(s *catalog.KeysState) string {
+	more := func(n int, whose string) string {
+		return plural(n, "more signature", "more signatures") + " of " + whose
+	}
+	switch {
+	case s.Now == nil:
+		return more(s.NewMissing, "its root keys")
+	case s.NewMissing == 0:
+		return more(s.OldMissing, "the present root keys")
+	case s.OldMissing == 0:
+		return more(s.NewMissing, "its own root keys")
+	}
+	return more(s.OldMissing, "the present root keys") + " and " + more(s.NewMissing, "its own root keys") + " (a key that is both counts for both)"
+}
+
 func keyTexts(keys []trust.Key) []string {
 	out := make([]string, len(keys))
 	for i, k := range keys {
@@ -196,14 +212,7 @@ func (a *app) printKeys(dir string, s *catalog.KeysState) {
 	switch {
 	case s.Draft != nil:
 		show("keys.next.json, a draft", s.Draft)
-		own := plural(s.NewMissing, "more signature", "more signatures") + " of its root keys"
-		switch {
-		case s.Now != nil && s.NewMissing == 0:
-			own = plural(s.OldMissing, "more signature", "more signatures") + " of the present root keys"
-		case s.Now != nil:
-			own = plural(s.OldMissing, "more signature", "more signatures") + " of the present root keys and " + strings.Replace(own, "its root", "its own root", 1) + " (a key that is both counts for both)"
-		}
-		a.say("it wants %s: %s catalog keys sign --dir %s --key FILE", own, program, dir)
+		a.say("it wants %s: %s catalog keys sign --dir %s --key FILE", signaturesWanted(s), program, dir)
 	case s.Published:
 		a.say("keys.json is written; sign the index again, and publish both together")
 	case s.Now == nil:

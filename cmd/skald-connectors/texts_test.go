@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"skald-connectors/activate"
+	"skald-connectors/catalog"
+	"skald-connectors/fetch/trust"
 	"skald-connectors/manifest"
 )
 
@@ -18,6 +20,21 @@ func TestChangesNameFields(t *testing.T) {
 		"servers of this machine, new":        {Kind: "loopback", Now: "yes"},
 	} {
 		if got := changeLabelled(c, fields); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// What nobody has to do is not asked for.
+func TestSignaturesWanted(t *testing.T) {
+	now := &trust.Keys{}
+	for want, s := range map[string]catalog.KeysState{
+		"1 more signature of its root keys":          {NewMissing: 1},
+		"2 more signatures of the present root keys": {Now: now, OldMissing: 2},
+		"1 more signature of its own root keys":      {Now: now, NewMissing: 1},
+		"1 more signature of the present root keys and 2 more signatures of its own root keys (a key that is both counts for both)": {Now: now, OldMissing: 1, NewMissing: 2},
+	} {
+		if got := signaturesWanted(&s); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
