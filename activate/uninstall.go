@@ -21,7 +21,9 @@ type Removed struct {
 	Name  string   `json:"name"`
 	Items []string `json:"removed"`
 	Kept  []string `json:"kept"`
-	// Unrevoked names the providers that could not be told to forget a sign-in, which is good there still.
+	// Revoked names the providers that forgot a sign-in, which Items say as well; Unrevoked those that could not be told to, where it is
+	// good still.
+	Revoked   []string `json:"-"`
 	Unrevoked []string `json:"not_revoked,omitempty"`
 }
 

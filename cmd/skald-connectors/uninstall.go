@@ -239,10 +239,8 @@ func (r *removal) purge(ctx context.Context, a *app, act *activate.Activator) {
 	}
 	p.lookAtMounts(act)
 	for _, one := range r.Removed {
-		for _, item := range one.Items {
-			if strings.HasSuffix(item, "which was revoked") {
-				p.Revoked = append(p.Revoked, one.Name+": "+item)
-			}
+		for _, provider := range one.Revoked {
+			p.Revoked = append(p.Revoked, fmt.Sprintf("the sign-in of %s with %s", one.Name, provider))
 		}
 		for _, provider := range one.Unrevoked {
 			p.Unrevoked = append(p.Unrevoked, fmt.Sprintf("the sign-in of %s with %s; remove the access in your account there", one.Name, provider))
