@@ -45,6 +45,22 @@ func newClients(t *testing.T) *bench {
 	return b
 }
 
+// TestRemovalOfWhatIsLeftIsAsked: what is left in a client's file alone is not taken out of it without a word.
+func TestRemovalOfWhatIsLeftIsAsked(t *testing.T) {
+	b := newClients(t)
+	b.must("install", "plain", "--yes")
+	b.must("mount", "plain", "--client", "cursor")
+	mounted := b.read(".cursor/mcp.json")
+	b.must("uninstall", "plain")
+	b.write(map[string]string{".cursor/mcp.json": mounted})
+	s := b.sit("uninstall", "--all")
+	s.wait("Remove 1 connector, its settings and secrets?")
+	s.keys(ctrlC)
+	if s.ends(); b.read(".cursor/mcp.json") != mounted {
+		t.Error("it was taken out")
+	}
+}
+
 // TestOfferAtATerminal is the end of an install as a person sees it.
 func TestOfferAtATerminal(t *testing.T) {
 	b := newClients(t)
