@@ -10,13 +10,14 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestHelpFitsTheTerminal: no line of a help text is broken by the terminal.
+// TestHelpFitsTheTerminal: no line of a help text, or of what is known of a connector, is broken by the terminal.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{{"install", "--help"}, {"auth", "--help"}, {"help", "exit-codes"}, {}} {
+	const width = 60
+	for _, args := range [][]string{{"install", "--help"}, {"auth", "--help"}, {"help", "exit-codes"}, {}, {"info", "http-fetch", "--index", "builtin"}} {
 		cmd := exec.Command(b.self, args...)
 		cmd.Env = append(b.env, "TERM=xterm-256color", "CI=")
-		tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 70, Rows: 40})
+		tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: width, Rows: 40})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			t.Errorf("%v shows %q", args, text)
 		}
 		for line := range strings.SplitSeq(text, "\n") {
-			if n := len([]rune(line)); n >= 70 && strings.Contains(strings.TrimSpace(line), " ") {
+			if n := len([]rune(line)); n >= width && strings.Contains(strings.TrimSpace(line), " ") {
 				t.Errorf("%v: a line of %d columns: %q", args, n, line)
 			}
 		}

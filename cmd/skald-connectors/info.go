@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,6 +164,23 @@ func (a *app) row(b *strings.Builder, label, text string) {
 	}
 }
 
+// fileRows lists files in columns; as text where one of them would not fit a terminal.
+func (a *app) fileRows(b *strings.Builder, files []manifest.File) {
+	const columns = "  %-10s%s  %9s  %s\n"
+	before := cells(fmt.Sprintf(columns, "", short(""), "", "")) - 1
+	broad := func(f manifest.File) bool { return before+cells(form.Clean(f.Path)) > a.width() }
+	asText := a.width() <= narrow || isTerminal(a.stdout) && slices.ContainsFunc(files, broad)
+	label := "files"
+	for _, f := range files {
+		if asText {
+			b.WriteString(labelRow(label, fmt.Sprintf("%s, %s, %s", form.Clean(f.Path), size(f.Size), short(f.SHA256)), a.width()))
+		} else {
+			fmt.Fprintf(b, columns, label, short(f.SHA256), size(f.Size), form.Clean(f.Path))
+		}
+		label = ""
+	}
+}
+
 func (a *app) printEntry(k *about) {
 	e, m := k.entry, k.manifest
 	var b strings.Builder
@@ -191,17 +209,7 @@ func (a *app) printEntry(k *about) {
 	for _, set := range k.packages {
 		row("packages", wantedPackages(set))
 	}
-	for i, f := range e.Files {
-		label := ""
-		if i == 0 {
-			label = "files"
-		}
-		if a.width() <= narrow {
-			b.WriteString(labelRow(label, fmt.Sprintf("%s, %s, %s", form.Clean(f.Path), size(f.Size), short(f.SHA256)), a.width()))
-			continue
-		}
-		fmt.Fprintf(&b, "  %-10s%s  %9s  %s\n", label, short(f.SHA256), size(f.Size), form.Clean(f.Path))
-	}
+	a.fileRows(&b, e.Files)
 	if m != nil {
 		if text := m.Doc(a.language()).Description; text != "" {
 			b.WriteString("\n" + wrap(form.Clean(text), a.width(), "  ") + "\n")
