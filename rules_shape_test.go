@@ -22,7 +22,7 @@ var manyNames = map[string]struct {
 	reason string
 }{
 	"manifest":        {45, "it owns the types of both documents, and a part of a document is a type"},
-	"sandbox":         {18, "it owns what a process may do, what holds of it and how it ended; and the program has to call its helper"},
+	"sandbox":         {19, "it owns what a process may do, what holds of it, how it ended and what is left of it; and the program has to call its helper"},
 	"activate":        {30, "it shows what a plan says and what an upgrade changes, what a person grants, what is started and who is signed in, each a type"},
 	"fetch/trust":     {22, "it owns two signed documents and what is remembered of them, and reads keys and signatures"},
 	"activate/record": {24, "a record is a document, and a part of it is a type"},

@@ -14,6 +14,7 @@ import (
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/login"
 	"skald-connectors/manifest"
+	"skald-connectors/sandbox"
 )
 
 // Removed is what an uninstall took away, in words.
@@ -177,9 +178,10 @@ func (a *Activator) sweepLocked(ctx context.Context) ([]string, error) {
 	return append(removed, vaults...), nil
 }
 
-// sweepFiles removes folders, tool definitions and journals that no record names, and what
+// sweepFiles ends sandboxes without a program, and removes folders, tool definitions and journals that no record names, and what
 // was being written when its writer was killed.
 func (a *Activator) sweepFiles(ctx context.Context) ([]string, error) {
+	sandbox.EndLeft(a.Home)
 	for _, place := range a.Single {
 		atomicfile.SweepTemps(filepath.Join(a.Home, place))
 	}
