@@ -38,6 +38,7 @@ BenchmarkSmallCall/secrets=10-2  60  1.20 ratio  1.20 p99ratio  1.30 cpuratio
 BenchmarkNotifications/burst/secrets=0-8  60  0.5 ratio
 BenchmarkInspect/small/scan 10 100 ns/op 400 MB/s
 BenchmarkInspect/small/unmarshal 10 100 ns/op 10 MB/s
+BenchmarkInspect/1MiB/scan 10 100 ns/op 400 MB/s
 PASS
 `)
 	out, err := cmd.Output()
@@ -47,7 +48,7 @@ PASS
 	for job, want := range map[string]string{
 		"small call, median  ": "1.20 | ≤ 1.3    | ≤ 1.5    | met", "small call, p99": "1.40 | ≤ 1.3    | ≤ 1.5    | missed",
 		"processor time": "1.70 | ≤ 1.35   | ≤ 1.6    | WORSE", "notifications a second, one": "2.00 | ≥ 1      | ≥ 0.85   | met",
-		"inspection, small": "40.00 | ≥ 20     |          | met", "info, cold": "| not run",
+		"inspection, small": "40.00 | ≥ 20     |          | met", "inspection, 1 MiB": "| not run", "info, cold": "| not run",
 	} {
 		row := ""
 		for line := range strings.Lines(string(out)) {

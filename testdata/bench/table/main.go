@@ -85,7 +85,11 @@ func (f figures) worst(g goal) (worst float64, found bool) {
 			continue
 		}
 		if g.per != "" {
-			v /= f[g.per][g.unit]
+			by := f[g.per][g.unit]
+			if by == 0 {
+				continue // it was not run
+			}
+			v /= by
 		}
 		if g.inverse {
 			v = 1 / v
