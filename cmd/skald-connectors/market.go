@@ -102,6 +102,7 @@ func (a *app) places(home string) ([]marketEntry, error) {
 	}
 	if location != "" {
 		p, _ := listed.at(location)
+		p.Location = location // with the password that may be in it
 		return []marketEntry{p}, nil
 	}
 	all := listed.all()

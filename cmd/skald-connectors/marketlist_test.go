@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,38 @@ func TestOneOfTwoSpellings(t *testing.T) {
 	p.Format = marketsFormat
 	if err := p.check(); err != nil || len(p.Listed) != 2 || p.Listed[0].Name != "b" || p.Listed[1].Name != "c" {
 		t.Errorf("%v: the list is %+v", err, p.Listed)
+	}
+}
+
+// TestPasswordInTheAddress: a marketplace that is named for one command is asked with the password in its address, whether it is
+// listed or not, and the password is neither shown nor kept.
+func TestPasswordInTheAddress(t *testing.T) {
+	l := newLiar(t).signed()
+	truth := l.file("connectors.json")
+	l.lie("/connectors.json", func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "c4n4ry" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write(truth)
+	})
+	address := strings.Replace(l.server.URL, "https://", "https://me:c4n4ry@", 1)
+	for _, state := range []string{"listed", "not listed"} {
+		for _, args := range [][]string{{"search", "plain"}, {"info", "plain"}, {"install", "plain", "--yes"}, {"outdated"}} {
+			if code, out, errs := l.on(append(args, "--index", address)...); code != exitDone || strings.Contains(out+errs, "c4n4ry") {
+				t.Errorf("%s: %q: exit %d: %s%s", state, args, code, out, errs)
+			}
+		}
+		err := filepath.WalkDir(l.home, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && strings.Contains(string(readFile(t, path)), "c4n4ry") {
+				t.Errorf("%s: the password is in %s", state, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.home = filepath.Join(t.TempDir(), "home")
 	}
 }
 
