@@ -134,7 +134,7 @@ func (a *Activator) signedIn(ctx context.Context, name string) (found []login.Cr
 func (a *Activator) revokeAtUninstall(ctx context.Context, gone []login.Credential, out *Removed) {
 	for _, cred := range gone {
 		if !cred.Revokes() {
-			out.Kept = append(out.Kept, "the sign-in with "+cred.Name()+", in your account there: that has no way to be told")
+			out.Kept = append(out.Kept, "the sign-in with "+cred.Name()+", in your account there: "+cred.Name()+" has no way to be told")
 			continue
 		}
 		if len(a.othersSignedIn(out.Name, cred)) > 0 {

@@ -15,7 +15,7 @@ import (
 	"skald-connectors/internal/atomicfile"
 )
 
-// What a session held back is kept in calls/NAME.jsonl.held, so that list and
+// What a session, or an upgrade, held back is kept in calls/NAME.jsonl.held, so that list and
 // doctor can tell without starting anything:
 //
 //	{"format":1,"version":"DIGEST OF THE VERSION FOLDER","held":{"TOOL":"DIGEST"}}
