@@ -48,6 +48,9 @@ func NewKey(ctx context.Context, file string, ask AskPassword) (SecretKey, error
 		if password, err = ask(ctx, file); err != nil {
 			return SecretKey{}, err
 		}
+		if password.IsZero() {
+			return SecretKey{}, fmt.Errorf("making the key %q: its password is empty", file)
+		}
 	}
 	_, private, err := minisign.GenerateKey(nil)
 	if err != nil {

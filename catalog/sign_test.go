@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,6 +208,15 @@ func TestSignRefuses(t *testing.T) {
 }
 
 // A key with a password goes to the minisign program and back. Each derivation takes a second and 1 GiB.
+// A key that was to have a password is never one without.
+func TestKeyWithAnEmptyPassword(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "k.key")
+	_, err := NewKey(t.Context(), file, func(context.Context, string) (keystore.Secret, error) { return keystore.Secret{}, nil })
+	if _, serr := os.Stat(file); err == nil || serr == nil || err.Error() != fmt.Sprintf("making the key %q: its password is empty", file) {
+		t.Errorf("made %v, error %v", serr, err)
+	}
+}
+
 func TestKeysOfTheMinisignProgram(t *testing.T) {
 	if raced {
 		t.Skip("derives keys for minutes; the run without the race detector has it")

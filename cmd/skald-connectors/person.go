@@ -180,6 +180,9 @@ func (a *app) secretLine(path, kind string) (keystore.Secret, error) {
 	if strings.ContainsAny(line, "\r\n") {
 		return keystore.Secret{}, usagef("the %s file %s has several lines; one is expected", kind, path)
 	}
+	if line == "" {
+		return keystore.Secret{}, usagef("the %s file %s is empty", kind, path)
+	}
 	return keystore.NewSecret(line), nil
 }
 
