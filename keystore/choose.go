@@ -34,7 +34,7 @@ func (s *Store) unused(st *state) (bool, error) {
 	return len(found) == 0 && (st == nil || len(st.counters) == 0), err
 }
 
-// create chooses a backend, makes the key in it and records both by one rename.
+// create chooses a backend, makes the key in it and records both.
 func (s *Store) create(ctx context.Context) (*state, *key, error) {
 	unlock, err := s.lock(ctx, storeLock)
 	if err != nil {
@@ -62,6 +62,11 @@ func (s *Store) create(ctx context.Context) (*state, *key, error) {
 	st.recipient, st.counters, st.chosenAt = k.recipient(), map[string]int64{}, s.now()
 	if err := s.saveState(st); err != nil {
 		return nil, nil, err
+	}
+	if st.make != nil {
+		if err := st.make(); err != nil {
+			return nil, nil, errors.Join(err, s.unlink(s.path(stateFile)))
+		}
 	}
 	s.cached = k
 	return st, k, nil
@@ -171,7 +176,9 @@ func (s *Store) keyUnderPassphrase(ctx context.Context) (*state, *key, error) {
 	}
 }
 
-// keyInFile makes the key file, or adopts the one that the user put there.
+// keyInFile says what makes the key file, or adopts the one that the user put there. It is written behind the record: a
+// file that a kill left without one would be taken for the user's for ever, and a record without its key and any vault
+// is replaced or removed.
 func (s *Store) keyInFile() (*state, *key, error) {
 	st := &state{backend: BackendKeyfile, keyFile: "vault.key"}
 	if s.o.KeyFile != "" {
@@ -190,5 +197,6 @@ func (s *Store) keyInFile() (*state, *key, error) {
 		return nil, nil, err
 	}
 	st.made = true
-	return st, k, writePrivate("making key file", path, path, []byte(k.text()+"\n"))
+	st.make = func() error { return writePrivate("making key file", path, path, []byte(k.text()+"\n")) }
+	return st, k, nil
 }

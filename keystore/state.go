@@ -37,6 +37,7 @@ type state struct {
 	chosenAt  string
 	counters  map[string]int64
 	extra     fields
+	make      func() error // keyfile: writes the new key; nil = it is there
 }
 
 // loadState reads keystore.json. It gives nil when nothing is recorded.
