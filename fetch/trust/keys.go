@@ -122,18 +122,14 @@ func (k *Keys) Signers(m *Message, signatures []byte) ([]Key, error) {
 	}
 	by := m.signers(blocks, k.Index)
 	if len(by) < k.IndexThreshold {
-		of := ""
-		if k.Version > 0 { // else the keys were pinned one by one
-			of = fmt.Sprintf(" (keys version %d)", k.Version)
-		}
-		whose := "index keys"
-		if k.Version == 0 {
-			whose = "pinned keys"
+		whose, of := "pinned keys", "" // one by one
+		if k.Version > 0 {
+			whose, of = "index keys", fmt.Sprintf(" (keys version %d)", k.Version)
 		}
 		if len(by) == 0 && k.IndexThreshold == 1 {
 			return nil, refuse(Signature, "none of the %s has signed it%s", whose, of)
 		}
-		return nil, refuse(Signature, "%d of the %s have signed it, and %d have to%s", len(by), whose, k.IndexThreshold, of)
+		return nil, refuse(Signature, "%d of the %s signed it, and %d have to%s", len(by), whose, k.IndexThreshold, of)
 	}
 	return by, nil
 }
