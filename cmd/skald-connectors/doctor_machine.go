@@ -199,6 +199,10 @@ func (c *checkup) keystore(ctx context.Context) {
 		return
 	}
 	if err := c.act.Keys.Unlock(ctx); err != nil {
+		if lost, is := errors.AsType[*keystore.Error](err); is && lost.Kind == keystore.KeyMissing && d.Vaults == 0 {
+			c.add("key store", levelOK, "no secrets are kept yet") // an interrupted command was about to
+			return
+		}
 		c.badKeys(err)
 		c.vaults(ctx, false)
 		return
