@@ -1,6 +1,7 @@
 package activate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,8 +51,17 @@ type Upgraded struct {
 }
 
 // PlanUpgrade works out what going from rec to the bundle would do. Errors: as Plan;
-// *install.ChangedError when what is installed is not what was.
+// *install.ChangedError when what is installed is not what was; *StaleError and
+// *record.NotInstalledError when another process changed or removed it meanwhile.
 func (a *Activator) PlanUpgrade(ctx context.Context, rec *record.Record, b *fetch.Bundle, o PlanOptions) (*UpgradePlan, error) {
+	p, err := a.planUpgrade(ctx, rec, b, o)
+	if err == nil {
+		return p, nil
+	}
+	return nil, cmp.Or(a.stale(rec), err)
+}
+
+func (a *Activator) planUpgrade(ctx context.Context, rec *record.Record, b *fetch.Bundle, o PlanOptions) (*UpgradePlan, error) {
 	was, err := a.installedSide(rec)
 	if err != nil {
 		return nil, err
@@ -98,13 +108,6 @@ func newlyMissing(v *values, rec *record.Record, was *manifest.Manifest) []manif
 		stored := f.Secret && rec.Secret(f.Name) || !f.Secret && f.Default != ""
 		return stored || slices.ContainsFunc(lacking, func(x manifest.Field) bool { return x.Name == f.Name && !rec.Secret(f.Name) })
 	})
-}
-
-// StaleError says that an activation is no longer what a plan was made for.
-type StaleError struct{ Name string }
-
-func (e *StaleError) Error() string {
-	return fmt.Sprintf("upgrading %q: it was changed after the plan was shown", e.Name)
 }
 
 // Upgrade puts the planned version in the place of the one that is here. The record is
