@@ -124,20 +124,30 @@ func (a *Activator) MountsOf(name string) []mount.Request {
 			out = append(out, requestOf(name, m))
 		}
 	}
+	a.oursInClients(func(client, file string, e mount.Entry) {
+		known := slices.ContainsFunc(out, func(r mount.Request) bool { return r.Client == client && r.File == file })
+		if e.Name == name && !known {
+			out = append(out, mount.Request{Client: client, Name: name, File: file})
+		}
+	})
+	return out
+}
+
+// oursInClients shows each entry of this home in the files of the clients that are here.
+func (a *Activator) oursInClients(show func(client, file string, e mount.Entry)) {
 	for _, c := range a.Mounts.Clients() {
 		if !c.Detected || c.Problem != "" {
 			continue
 		}
 		states, _ := a.Mounts.Inspect(c.ID, "")
 		for _, s := range states {
-			known := slices.ContainsFunc(out, func(r mount.Request) bool { return r.Client == c.ID && r.File == s.File })
-			ours := slices.ContainsFunc(s.Entries, func(e mount.Entry) bool { return isOurs(e) && e.Name == name })
-			if ours && !known {
-				out = append(out, mount.Request{Client: c.ID, Name: name, File: s.File})
+			for _, e := range s.Entries {
+				if isOurs(e) {
+					show(c.ID, s.File, e)
+				}
 			}
 		}
 	}
-	return out
 }
 
 // isOurs tells an entry that mount writes for this home, as far as an entry shows.
@@ -152,19 +162,11 @@ func (a *Activator) LeftInClients(listed []record.Listed) []string {
 		return nil
 	}
 	var names []string
-	for _, c := range a.Mounts.Clients() {
-		if !c.Detected || c.Problem != "" {
-			continue
+	a.oursInClients(func(_, _ string, e mount.Entry) {
+		if !slices.ContainsFunc(listed, func(l record.Listed) bool { return l.Name == e.Name }) {
+			names = append(names, e.Name)
 		}
-		states, _ := a.Mounts.Inspect(c.ID, "")
-		for _, s := range states {
-			for _, e := range s.Entries {
-				if isOurs(e) && !slices.ContainsFunc(listed, func(l record.Listed) bool { return l.Name == e.Name }) {
-					names = append(names, e.Name)
-				}
-			}
-		}
-	}
+	})
 	slices.Sort(names)
 	return slices.Compact(names)
 }
