@@ -166,11 +166,11 @@ func (a *Activator) lockName(ctx context.Context, name string) (func(), error) {
 // is put in place until the record is written, and by every sweep: so a sweep
 // never takes away what another process is about to name.
 func (a *Activator) lockCommit(ctx context.Context) (func(), error) {
-	dir := filepath.Join(a.Home, "locks")
-	if err := atomicfile.PrivateDir(dir); err != nil {
+	path, err := a.Store.OwnLock("commit")
+	if err != nil {
 		return nil, err
 	}
-	return atomicfile.Lock(ctx, filepath.Join(dir, ".commit.lock"), func(holder string) {
+	return atomicfile.Lock(ctx, path, func(holder string) {
 		a.say("waiting for another skald-connectors to finish writing (%s)", holder)
 	})
 }

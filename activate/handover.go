@@ -83,12 +83,10 @@ func (a *Activator) handOver(t *trial) (*handover, error) {
 
 // lockHandover takes the lock of one folder, which is out of the connector's reach; release takes its file away.
 func (a *Activator) lockHandover(name, own string) (release func(), free bool, err error) {
-	dir := filepath.Join(a.Home, "locks")
-	if err := atomicfile.PrivateDir(dir); err != nil {
+	path, err := a.Store.OwnLock("handover-" + name + "-" + own)
+	if err != nil {
 		return nil, false, err
 	}
-	// A name begins with a letter or a digit, so this is no activation's lock.
-	path := filepath.Join(dir, ".handover-"+name+"-"+own+".lock")
 	unlock, free, err := atomicfile.TryLock(path)
 	if err != nil || !free {
 		return nil, free, err

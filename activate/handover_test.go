@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"skald-connectors/install"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/keystore"
 	"skald-connectors/login"
@@ -17,7 +18,8 @@ const fileManifest = `{"id":"c","name":"C","type":"mcp_local","scope":"user","ve
 
 func handTrial(t *testing.T) (*Activator, *trial) {
 	t.Helper()
-	a := &Activator{Home: t.TempDir()}
+	home := t.TempDir()
+	a := &Activator{Home: home, Store: install.Open(home)}
 	m := parse(t, fileManifest)
 	tr := &trial{name: "c", manifest: m, values: newValues(m)}
 	tr.values.cred = &login.Credential{TokenURL: "https://id.example/token", Access: keystore.NewSecret("first")}

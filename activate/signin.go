@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"skald-connectors/activate/record"
@@ -247,16 +246,15 @@ func (e *InUseError) Error() string {
 // HoldLive makes this process the one whose upstream of a qr connector is live
 // (launcher.md section 4). The error is an *InUseError when another one's is.
 func (a *Activator) HoldLive(name string) (release func(), err error) {
-	dir := filepath.Join(a.Home, "locks")
-	if err := atomicfile.PrivateDir(dir); err != nil {
+	path, err := a.Store.OwnLock("live-" + name)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	held := false
 	by := ""
-	// A name begins with a letter or a digit, so this is no activation's lock.
-	release, err = atomicfile.Lock(ctx, filepath.Join(dir, ".live-"+name+".lock"), func(holder string) {
+	release, err = atomicfile.Lock(ctx, path, func(holder string) {
 		held, by = true, holder
 		cancel()
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -24,8 +23,7 @@ const (
 // signInLock is the lock under which the credential of an activation changes: one refresh across processes, and no refresh
 // between the reading of a credential and its place in a new generation.
 func (a *Activator) signInLock(name string) (string, error) {
-	dir := filepath.Join(a.Home, "locks")
-	return filepath.Join(dir, ".signin-"+name+".lock"), atomicfile.PrivateDir(dir)
+	return a.Store.OwnLock("signin-" + name)
 }
 
 // stored is the credential in the vault of an activation, whichever generation its record names.

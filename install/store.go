@@ -165,6 +165,13 @@ func (s *Store) LockName(ctx context.Context, name string, waiting func(holder s
 	return s.lock(ctx, name+".lock", waiting)
 }
 
+// OwnLock is the path of a lock that is no activation's, HOME/locks/.<name>.lock, whose folder is made: no activation's name
+// begins with a dot.
+func (s *Store) OwnLock(name string) (string, error) {
+	dir, err := s.top(locksDir)
+	return filepath.Join(dir, "."+name+".lock"), err
+}
+
 // lockStore is held for the short time in which shared folders change. It is the
 // innermost lock: nothing waits for another one while it holds this one.
 func (s *Store) lockStore(ctx context.Context) (func(), error) {

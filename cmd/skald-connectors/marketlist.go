@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"skald-connectors/fetch"
+	"skald-connectors/install"
 	"skald-connectors/internal/atomicfile"
 	"skald-connectors/manifest"
 )
@@ -78,15 +79,11 @@ func readPlaces(home string) (*places, error) {
 
 // editPlaces changes the list, from what is on the disk now: another process may have changed it while this one asked the network.
 func editPlaces(ctx context.Context, home string, change func(*places) error) error {
-	err := atomicfile.PrivateDir(home)
-	locks := filepath.Join(home, "locks")
-	if err == nil {
-		err = atomicfile.PrivateDir(locks)
-	}
+	path, err := install.Open(home).OwnLock("marketplaces")
 	if err != nil {
 		return fmt.Errorf("writing the list of marketplaces: %w", err)
 	}
-	unlock, err := atomicfile.Lock(ctx, filepath.Join(locks, ".marketplaces.lock"), nil)
+	unlock, err := atomicfile.Lock(ctx, path, nil)
 	if err != nil {
 		return fmt.Errorf("writing the list of marketplaces: %w", err)
 	}
